@@ -51,7 +51,7 @@ std::optional<WorkerCommand> Channel::poll() {
 }
 
 bool Channel::receive(bool wait) {
-  char bytes[16u << 10];
+  char bytes[4u << 10];  // commands are short, and each page of a young stack is a fault
   for (;;) {
     const ssize_t count = ::recv(socket_, bytes, sizeof bytes, wait ? 0 : MSG_DONTWAIT);
     if (count > 0) {

@@ -22,23 +22,34 @@
 namespace tune {
 namespace {
 
+// Not setenv, which searches a tree of all values that were ever set. The texts stay: environ points
+// to them.
 void set_environment(const std::map<std::string, std::string>& environment) {
-  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+  for (const auto& [name, value] : environment) ::putenv(::strdup((name + '=' + value).c_str()));
+}
+
+// The folder is there already, but on a host that does not share the experiment's.
+int open_output(const std::string& folder, const std::string& path) {
+  constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  const int file = ::open(path.c_str(), kHow, 0644);
+  if (file >= 0 || errno != ENOENT) return file;
+  in_phase("setup", [&] { std::filesystem::create_directories(folder); });
+  return ::open(path.c_str(), kHow, 0644);
 }
 
 // Output is appended to the file; every attempt opens with a line of its own.
 void redirect(int descriptor, const char* name, const StartWorker& start) {
-  const auto path = std::filesystem::path(start.trial_directory) / rank_file_name(name, start.rank);
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const std::string path = start.trial_directory + '/' + rank_file_name(name, start.rank);
+  const int file = open_output(start.trial_directory, path);
   if (file < 0 || ::dup2(file, descriptor) < 0) {
     throw AttemptFailure(fmt::format("setup: cannot open {} for the trial's output: {}",
-                                     path.string(), std::strerror(errno)));
+                                     path, std::strerror(errno)));
   }
   ::close(file);
   const std::string line = attempt_line(start.launch.attempt);
   if (::write(descriptor, line.data(), line.size()) < 0) {
     throw AttemptFailure(
-        fmt::format("setup: cannot write {}: {}", path.string(), std::strerror(errno)));
+        fmt::format("setup: cannot write {}: {}", path, std::strerror(errno)));
   }
 }
 
@@ -54,7 +65,6 @@ StartWorker receive_start(Channel& channel) {
 void become_rank(const StartWorker& start) {
   set_environment(start.experiment.environment);
   set_environment(start.environment);
-  in_phase("setup", [&] { std::filesystem::create_directories(start.trial_directory); });
   redirect(STDOUT_FILENO, "stdout", start);
   redirect(STDERR_FILENO, "stderr", start);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines can be followed while the trial runs

@@ -72,7 +72,7 @@ class Context {
   std::string trial_id_;
   std::uint32_t attempt_ = 1;
   std::filesystem::path trial_directory_;
-  std::filesystem::path once_directory_;
+  std::string once_directory_;
   std::uint64_t seed_ = 0;
   std::uint64_t iteration_ = 0;
   int rank_ = 0;

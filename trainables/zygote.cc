@@ -119,11 +119,7 @@ bool serves_gpu_trials() {
 }
 
 void give(const char* variable, int descriptor) {
-  if (descriptor < 0) {
-    ::unsetenv(variable);
-  } else {
-    ::setenv(variable, std::to_string(descriptor).c_str(), 1);
-  }
+  if (descriptor >= 0) ::setenv(variable, std::to_string(descriptor).c_str(), 1);
 }
 
 class Zygote {
@@ -220,7 +216,9 @@ ZygoteTrainables trainables_of(std::vector<TrainableEntry> entries) {
 }
 
 void run_zygote(int control_socket, ZygoteTrainables trainables) {
-  ::unsetenv(kBindNowVariable);
+  for (const char* variable : {kBindNowVariable, kRendezvousVariable, kSharedMemoryVariable}) {
+    ::unsetenv(variable);  // the last two: of a sweep within a trial
+  }
   // The experiment's lock, above all, must not live on in programs that a worker starts.
   ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   if (const int null = ::open("/dev/null", O_RDONLY); null >= 0) {

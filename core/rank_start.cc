@@ -7,36 +7,29 @@
 namespace tune {
 namespace {
 
-// In a function, as it is used before main().
-std::vector<std::function<void()>>& preparations() {
-  static std::vector<std::function<void()>> all;
-  return all;
-}
-
-std::vector<std::function<std::string()>>& zygote_preparations() {
-  static std::vector<std::function<std::string()>> all;
-  return all;
-}
+// Before main() they are filled.
+constinit std::vector<std::function<void()>> preparations;
+constinit std::vector<std::function<std::string()>> zygote_preparations;
 
 }  // namespace
 
 bool at_rank_start(std::function<void()> prepare) {
-  preparations().push_back(std::move(prepare));
+  preparations.push_back(std::move(prepare));
   return true;
 }
 
 void begin_rank() {
-  for (const auto& prepare : preparations()) prepare();
+  for (const auto& prepare : preparations) prepare();
 }
 
 bool at_gpu_zygote_start(std::function<std::string()> prepare) {
-  zygote_preparations().push_back(std::move(prepare));
+  zygote_preparations.push_back(std::move(prepare));
   return true;
 }
 
 std::string prepare_gpu_zygote() {
   std::string notices;
-  for (const auto& prepare : zygote_preparations()) {
+  for (const auto& prepare : zygote_preparations) {
     std::string notice;
     try {
       notice = prepare();

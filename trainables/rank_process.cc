@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -22,18 +23,20 @@
 namespace tune {
 namespace {
 
-// Not setenv, which searches a tree of all values that were ever set. The texts stay: environ points
-// to them.
+// Not setenv, which searches a tree of all values that were ever set. The texts stay: environ
+// points to them.
 void set_environment(const std::map<std::string, std::string>& environment) {
   for (const auto& [name, value] : environment) ::putenv(::strdup((name + '=' + value).c_str()));
 }
 
-// The folder is there already, but on a host that does not share the experiment's.
+// The driver makes the trial's folder meanwhile, where it shares the experiment's.
 int open_output(const std::string& folder, const std::string& path) {
   constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
   const int file = ::open(path.c_str(), kHow, 0644);
   if (file >= 0 || errno != ENOENT) return file;
-  in_phase("setup", [&] { std::filesystem::create_directories(folder); });
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno == ENOENT) {
+    in_phase("setup", [&] { std::filesystem::create_directories(folder); });
+  }
   return ::open(path.c_str(), kHow, 0644);
 }
 
@@ -42,14 +45,13 @@ void redirect(int descriptor, const char* name, const StartWorker& start) {
   const std::string path = start.trial_directory + '/' + rank_file_name(name, start.rank);
   const int file = open_output(start.trial_directory, path);
   if (file < 0 || ::dup2(file, descriptor) < 0) {
-    throw AttemptFailure(fmt::format("setup: cannot open {} for the trial's output: {}",
-                                     path, std::strerror(errno)));
+    throw AttemptFailure(fmt::format("setup: cannot open {} for the trial's output: {}", path,
+                                     std::strerror(errno)));
   }
   ::close(file);
   const std::string line = attempt_line(start.launch.attempt);
   if (::write(descriptor, line.data(), line.size()) < 0) {
-    throw AttemptFailure(
-        fmt::format("setup: cannot write {}: {}", path, std::strerror(errno)));
+    throw AttemptFailure(fmt::format("setup: cannot write {}: {}", path, std::strerror(errno)));
   }
 }
 

@@ -188,8 +188,8 @@ void AgentShell::take_ended_children() {
 // A zygote may fork a process before it is asked for a worker (trainables/python/tune/_zygote.py),
 // and name it as the worker when it has just ended.
 void AgentShell::end_stray(pid_t worker) {
-  const auto end = ::kill(worker, 0) == 0 ? std::nullopt : strays_.take(worker);
-  if (!end) return;
+  const auto end = strays_.take(worker);
+  if (!end || ::kill(worker, 0) == 0) return;  // an older process had that number
   machine_.on_exit(now_, static_cast<std::uint32_t>(worker), *end);
   perform();
 }

@@ -14,8 +14,8 @@ namespace tune {
 namespace {
 
 // A thread woken for each of 20,000 results a second costs the loop more than the results do. So
-// after a round the thread lets the next one gather; it is woken only when it has long been idle. It
-// sleeps: waiting to be hurried took three calls of the kernel a round instead of one.
+// after a round the thread lets the next one gather; it is woken only when it has long been idle.
+// It sleeps: waiting to be hurried took three calls of the kernel a round instead of one.
 constexpr std::chrono::microseconds kGathers{250};
 
 }  // namespace

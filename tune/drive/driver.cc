@@ -274,8 +274,7 @@ void DriverShell::look_at_pool() {
   throw Error(ErrorCode::kBadInput, with_places(spec_, "pool: " + pool_->why_given_up()));
 }
 
-// Whether the own agent may have ended.
-bool DriverShell::wait_for_input() {
+DriverShell::Ready DriverShell::wait_for_input() {
   const std::int64_t wait =
       machine_.idle_time(now(), controller().next_deadline(), peers()).count();
   const int agent_end = own_agent_ended_ ? -1 : agent_process_->exit_descriptor();
@@ -288,14 +287,15 @@ bool DriverShell::wait_for_input() {
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
-  return agent_end < 0 || watched[0].revents != 0;
+  return {.agent_end = agent_end < 0 || watched[0].revents != 0,
+          .store_end = watched[3].fd < 0 || watched[3].revents != 0};
 }
 
 // Signals are read after the events of agents: a signal that was sent to every process is there
 // when the first attempt is reported to have ended by it.
-void DriverShell::read_input(bool agent_may_have_ended) {
+void DriverShell::read_input(Ready ready) {
   std::string end;
-  if (agent_may_have_ended) end = agent_process_->wait(milliseconds(0));
+  if (ready.agent_end) end = agent_process_->wait(milliseconds(0));
   for (Peers::Told& told : endpoint_->receive(now(), machine_.room_for_told())) {
     if (door_) door_->check(told);
     machine_.on_told(std::move(told));
@@ -314,7 +314,8 @@ void DriverShell::read_input(bool agent_may_have_ended) {
   if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
   own_agent_ended_ = !end.empty();
   requests_->look();
-  if (const std::string how = store_->take_end(); !how.empty()) machine_.on_server_ended(how);
+  const std::string how = ready.store_end ? store_->take_end() : std::string();
+  if (!how.empty()) machine_.on_server_ended(how);
   machine_.on_time(now(), peers());
 }
 

@@ -51,8 +51,11 @@ class DriverShell : private TurnEdges {
   void miss_former_agents();
   void let_agent_stay();
   void loop();
-  bool wait_for_input();
-  void read_input(bool agent_may_have_ended);
+  struct Ready {  // what may have ended
+    bool agent_end, store_end;
+  };
+  Ready wait_for_input();
+  void read_input(Ready ready);
   void act();
   void on(const EndAgent& action);
   void on(const StartStore& action);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Benchmarks of two builds in turns: prints medians, and the median of their ratios.
 
-    python3 bench/beside.py OLD NEW BENCHMARK [--turns N] [ARGUMENT...]
+    python3 bench/beside.py OLD NEW BENCHMARK [--turns N] [--usual-priority] [ARGUMENT...]
     python3 bench/beside.py OLD NEW instructions
 
 OLD and NEW are build folders. A turn runs bin/bench_BENCHMARK of both with --runs 1, at real-time
-priority where that is allowed, in an order that is turned round from turn to turn: what else the
-machine does meets both. A ratio is that of one turn, NEW by OLD: for times and memory below 1 is better,
+priority where that is allowed, unless --usual-priority is given, in an order that is turned round from
+turn to turn: what else the machine does meets both. At real-time priority a process that computes
+keeps its core for 100 ms, so that many at once take turns otherwise than for users. A ratio is that of one turn, NEW by OLD: for times and memory below 1 is better,
 for rates above 1. Rows that only one of the two prints are named.
 
 `instructions` counts, with valgrind's callgrind, what the processes of `tune run` that are forks of it
@@ -26,15 +27,18 @@ ROW = re.compile(r"^(\S.*?)\s{2,}([0-9][0-9,.]*)(?:\s(\S+))?")
 REPORTS = 20_000
 
 
-def priority():
+def priority(usual):
     """Words before a command."""
+    if usual:
+        return []
     allowed = subprocess.run(["chrt", "-r", "1", "true"], stderr=subprocess.DEVNULL).returncode == 0
     return ["chrt", "-r", "1"] if allowed else []
 
 
-def figures(build, benchmark, arguments):
+def figures(build, options):
     """By row: its figure and unit."""
-    command = [*priority(), os.path.join(build, "bin", "bench_" + benchmark), "--runs", "1", *arguments]
+    program = os.path.join(build, "bin", "bench_" + options.benchmark)
+    command = [*priority(options.usual_priority), program, "--runs", "1", *options.arguments]
     done = subprocess.run(command, text=True, capture_output=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -55,7 +59,7 @@ def compare(options):
     turns = []
     for turn in range(options.turns):
         order = [options.old, options.new][::1 if turn % 2 == 0 else -1]
-        found = [figures(build, options.benchmark, options.arguments) for build in order]
+        found = [figures(build, options) for build in order]
         turns.append(found if turn % 2 == 0 else found[::-1])
     rows = {row: unit for old, new in turns for found in (old, new) for row, (_, unit) in found.items()}
     both = [row for row in rows if all(row in old and row in new for old, new in turns)]
@@ -102,6 +106,7 @@ def main():
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--usual-priority", action="store_true")
     parser.add_argument("benchmark")
     options, options.arguments = parser.parse_known_args()
     if options.turns < 1:

@@ -71,7 +71,11 @@ TEST_CASE("a reader who does not read keeps nobody, and finds what waited up to 
 TEST_CASE("at the end a reader who does not read is given up") {
   const Pipe pipe;
   const std::string much(4 * kPipeHolds, 'x');
-  CHECK(write_or_give_up(pipe.writer.get(), much) == SideOutput::Written::kNotRead);
+  SideOutput output(pipe.writer.get());
+  REQUIRE(output.write(much));
+  pollfd begun{pipe.reader.get(), POLLIN, 0};
+  REQUIRE(poll(&begun, 1, 60'000) == 1);  // what the thread has not taken at the end is dropped
+  CHECK(output.finish() == SideOutput::Written::kNotRead);
   CHECK(pipe.read(much.size()) == much);  // the thread was left behind with its text
   CHECK(write_or_give_up(pipe.writer.get(), "last") == SideOutput::Written::kAll);
 }

@@ -4,11 +4,14 @@
     python3 bench/beside.py OLD NEW BENCHMARK [--turns N] [--usual-priority] [ARGUMENT...]
     python3 bench/beside.py OLD NEW instructions
 
-OLD and NEW are build folders. A turn runs bin/bench_BENCHMARK of both with --runs 1, at real-time
-priority where that is allowed, unless --usual-priority is given, in an order that is turned round from
-turn to turn: what else the machine does meets both. At real-time priority a process that computes
-keeps its core for 100 ms, so that many at once take turns otherwise than for users. A ratio is that of one turn, NEW by OLD: for times and memory below 1 is better,
-for rates above 1. Rows that only one of the two prints are named.
+OLD and NEW are build folders. A turn runs bin/bench_BENCHMARK of both with --runs 1, in an order that
+is turned round from turn to turn: what else the machine does meets both. A ratio is that of one turn, NEW
+by OLD: for times and memory below 1 is better, for rates above 1. Rows that only one of the two prints
+are named.
+
+They run at real-time priority where that is allowed, unless --usual-priority is given. At real-time
+priority a process that computes keeps its core for up to 100 ms, so that more processes than cores take
+turns otherwise than they do for users.
 
 `instructions` counts, with valgrind's callgrind, what the processes of `tune run` that are forks of it
 (driver and agent) execute in user mode for 20,000 reports of one trial and for their start and end: other

@@ -7,7 +7,7 @@
 namespace tune {
 namespace {
 
-// Before main() they are filled.
+// Constants at first, as static initialisers fill them before main().
 constinit std::vector<std::function<void()>> preparations;
 constinit std::vector<std::function<std::string()>> zygote_preparations;
 

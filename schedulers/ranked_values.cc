@@ -35,16 +35,6 @@ std::size_t at_most(const std::uint64_t* keys, std::size_t left, std::uint64_t k
   return count;
 }
 
-// All of it at once: what it holds leads from one cache line to the next, and each would be waited
-// for by itself.
-template <class T>
-void ask_for(const T& object) {
-  const auto* const bytes = reinterpret_cast<const char*>(&object);
-  constexpr std::size_t kBytes = kLine * sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < sizeof(T); i += kBytes) __builtin_prefetch(bytes + i);
-  __builtin_prefetch(bytes + sizeof(T) - 1);
-}
-
 template <class T>
 void insert_at(std::vector<T>& list, std::size_t at, T item) {
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
@@ -75,9 +65,7 @@ RankedValues::Seat RankedValues::seat_of(Key key) const {
   };
   if (size_ == 0) return {key};
   const std::size_t n = place(best_.data(), best_.size());
-  const Node& own = node(n);
-  ask_for(own);
-  return {key, n, place(own.best.data(), own.leaves)};
+  return {key, n, place(node(n).best.data(), node(n).leaves)};
 }
 
 RankedValues::Seat RankedValues::seat(double value) const {
@@ -86,7 +74,6 @@ RankedValues::Seat RankedValues::seat(double value) const {
   const Key* const first = node(seat.node).first(seat.leaf);
   const std::size_t count = node(seat.node).size(seat.leaf);
   for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(first + i, 1);
-  __builtin_prefetch(first + count, 1);
   return seat;
 }
 

@@ -217,7 +217,7 @@ ZygoteTrainables trainables_of(std::vector<TrainableEntry> entries) {
 
 void run_zygote(int control_socket, ZygoteTrainables trainables) {
   for (const char* variable : {kBindNowVariable, kRendezvousVariable, kSharedMemoryVariable}) {
-    ::unsetenv(variable);  // the last two: of a sweep within a trial
+    ::unsetenv(variable);  // of a sweep within a trial, but the first
   }
   // The experiment's lock, above all, must not live on in programs that a worker starts.
   ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);

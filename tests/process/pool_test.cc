@@ -231,7 +231,7 @@ TEST_CASE("a sweep that cannot go on leaves no agents, neither of its pool nor o
   CHECK(finished.code == 2);
   CHECK_HAS(finished.err, "mean_acuracy");
   CHECK(pooled.joined() >= 2);
-  const Finished over = by_hand.wait(seconds(30));
+  const Finished over = by_hand.wait(seconds(lasting(5000) / 1000));
   CHECK(over.code == 0);
   CHECK_HAS(over.err, "the experiment is over");
   CHECK(pooled.has_agents(0));

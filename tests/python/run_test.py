@@ -115,7 +115,7 @@ class RunTest(InFolder):
         self.assertEqual(len(Path("all.csv").read_text().splitlines()), 4)
 
     def test_a_replaced_trial_is_restored_with_the_values_of_its_checkpoint(self):
-        class Drifting(Counter):  # the worst is the worst at each report, whoever comes first
+        class Drifting(Counter):
             def setup(self, config):
                 self.lr, self.x, self.count = config["lr"], 1, 0
 
@@ -123,6 +123,7 @@ class RunTest(InFolder):
                 self.count += 1
                 return {"value": self.lr, "count": self.count}
 
+        # By pbt: the worst at any report is the worst of all, so the order of reports does not matter.
         self.run_quietly(
             Drifting, {"lr": tune.uniform(0.1, 1)}, num_samples=4, metric="value", mode="max", seed=2,
             scheduler=tune.pbt(perturbation_interval=2, hyperparam_mutations={"lr": tune.uniform(0.1, 1)}),
@@ -133,6 +134,17 @@ class RunTest(InFolder):
         model = tune.restore(Drifting, "results/s")
         there = analysis.best_trial.results[model.context.iteration - 1]
         self.assertEqual((model.lr, model.count), (there["value"], there["count"]))
+        # By a schedule: the best checkpoint is from before the last values.
+        schedule = [{"iteration": 0, "config": {"lr": 0.9}}, {"iteration": 4, "config": {"lr": 0.1}}]
+        analysis = self.run_quietly(
+            Drifting, {"lr": 0.9}, metric="value", mode="max", name="r",
+            scheduler=tune.pbt_replay(schedule),
+            stop={"training_iteration": 8}, checkpoint={"frequency": 1, "keep": 8},
+        )
+        self.assertEqual(analysis.best_config, {"lr": 0.1})
+        model = tune.restore(Drifting, "results/r")
+        self.assertEqual(model.lr, 0.9)
+        self.assertLessEqual(model.count, 4)
 
     def test_a_function_saves_restores_and_finds_its_place(self):
         def train(config, session):

@@ -38,7 +38,9 @@ void forget_unanswered(StoreContents& contents, EntryId through) {
     violate("no answered entry is lost", to_string(*contents.answered));
   }
   auto& ever = contents.ever;
-  if (!ever.empty() && ever.back().id > last) ever.pop_back();
+  if (ever.empty() || ever.back().id <= last) return;
+  ever.pop_back();
+  if (ever.back().id > last) violate("no answered entry is lost", to_string(ever.back().id));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace tune::simulator {
 struct StoreContents {
   std::shared_ptr<testing::MemoryStore::Contents> now =
       std::make_shared<testing::MemoryStore::Contents>();
-  std::vector<Entry> ever;  // with trimmed ones
+  std::vector<Entry> ever;          // with trimmed ones
   std::optional<EntryId> answered;  // the newest whose driver knows that it is there
   // A driver's write without an answer: it arrives before any later write.
   std::function<void()> under_way;

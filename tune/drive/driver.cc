@@ -274,28 +274,28 @@ void DriverShell::look_at_pool() {
   throw Error(ErrorCode::kBadInput, with_places(spec_, "pool: " + pool_->why_given_up()));
 }
 
-DriverShell::Ready DriverShell::wait_for_input() {
+DriverShell::MayHaveEnded DriverShell::wait_for_input() {
   const std::int64_t wait =
       machine_.idle_time(now(), controller().next_deadline(), peers()).count();
-  const int agent_end = own_agent_ended_ ? -1 : agent_process_->exit_descriptor();
-  pollfd watched[] = {{agent_end, POLLIN, 0},
+  const int own_agent = own_agent_ended_ ? -1 : agent_process_->exit_descriptor();
+  pollfd watched[] = {{own_agent, POLLIN, 0},
+                      {store_->exit_descriptor(), POLLIN, 0},
                       {machine_.room_for_told() > 0 ? endpoint_->descriptor() : -1, POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
-                      {store_->exit_descriptor(), POLLIN, 0},
                       {proposals_.descriptor(), POLLIN, 0},
                       {requests_->descriptor(), POLLIN, 0},
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
-  return {.agent_end = agent_end < 0 || watched[0].revents != 0,
-          .store_end = watched[3].fd < 0 || watched[3].revents != 0};
+  const auto may_have_ended = [](const pollfd& one) { return one.fd < 0 || one.revents != 0; };
+  return {.own_agent = may_have_ended(watched[0]), .store = may_have_ended(watched[1])};
 }
 
 // Signals are read after the events of agents: a signal that was sent to every process is there
 // when the first attempt is reported to have ended by it.
-void DriverShell::read_input(Ready ready) {
+void DriverShell::read_input(MayHaveEnded who) {
   std::string end;
-  if (ready.agent_end) end = agent_process_->wait(milliseconds(0));
+  if (who.own_agent) end = agent_process_->wait(milliseconds(0));
   for (Peers::Told& told : endpoint_->receive(now(), machine_.room_for_told())) {
     if (door_) door_->check(told);
     machine_.on_told(std::move(told));
@@ -314,7 +314,7 @@ void DriverShell::read_input(Ready ready) {
   if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
   own_agent_ended_ = !end.empty();
   requests_->look();
-  const std::string how = ready.store_end ? store_->take_end() : std::string();
+  const std::string how = who.store ? store_->take_end() : std::string();
   if (!how.empty()) machine_.on_server_ended(how);
   machine_.on_time(now(), peers());
 }

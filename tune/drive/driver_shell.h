@@ -51,11 +51,11 @@ class DriverShell : private TurnEdges {
   void miss_former_agents();
   void let_agent_stay();
   void loop();
-  struct Ready {  // what may have ended
-    bool agent_end, store_end;
+  struct MayHaveEnded {
+    bool own_agent, store;
   };
-  Ready wait_for_input();
-  void read_input(Ready ready);
+  MayHaveEnded wait_for_input();
+  void read_input(MayHaveEnded who);
   void act();
   void on(const EndAgent& action);
   void on(const StartStore& action);

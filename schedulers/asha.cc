@@ -23,6 +23,7 @@ void check(const AshaOptions& options) {
   check.require(options.brackets > 0 && options.brackets <= 1000, "brackets", options.brackets,
                 "from 1 to 1000");
   check.require(options.min_rung_size >= 1, "min_rung_size", options.min_rung_size, "at least 1");
+  check.require(options.open_after >= 0, "open_after", options.open_after, "at least 0");
   check.require((std::log(options.max_t) - std::log(options.grace_period)) /
                         std::log(options.reduction_factor) <
                     static_cast<double>(kMaxRungs),
@@ -42,6 +43,7 @@ Config describe(const AshaOptions& options) {
   if (stops) parameters.set("rule", options.rule == AshaRule::kRay ? "ray" : "top");
   parameters.set("min_rung_size", options.min_rung_size);
   parameters.set("type", stops ? "stop" : "promote");
+  if (options.open_after > 0) parameters.set("open_after", options.open_after);
   add_objective(parameters, options.metric, options.mode);
   return parameters;
 }

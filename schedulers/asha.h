@@ -16,7 +16,13 @@
 // a rung, here the highest one reached counts. NaN is stopped, since it can never be promoted. With
 // several brackets, the one whose rung is higher goes first.
 //
-// A decision costs O(log n) in the number of values of a rung.
+// With `open_after`, low rungs open one after another as trials come to the top: all that wait
+// there go on, the best first, and those that come later pass it. The longer a sweep, the more its
+// searcher proposes good trials alone, and the less a few steps tell these apart. Hyper-Tune (Li et
+// al., VLDB 2022) draws the first rung of each trial by how well each rung foretells the top one;
+// here the number of values at the top decides, and trials that waited at the rung are not lost.
+//
+// A decision costs O(log n) in the number of values of a rung; the one that opens it, O(n log n).
 #pragma once
 
 #include <optional>
@@ -44,12 +50,15 @@ struct AshaOptions {
   double reduction_factor = 4;  // > 1, may be fractional
   int brackets = 1;             // >= 1
   std::string time_attr = "training_iteration";
-  std::string metric = {};        // empty: the experiment's
-  std::optional<Mode> mode = {};  // empty: the experiment's
-  bool stop_last_trials = true;   // stop at max_t
+  std::string metric = {};         // empty: the experiment's
+  std::optional<Mode> mode = {};   // empty: the experiment's
+  bool stop_last_trials = true;    // stop at max_t
   AshaRule rule = AshaRule::kRay;  // of kStop
   int min_rung_size = 1;           // values a rung must hold before it stops, or promotes, anyone
   AshaType type = AshaType::kStop;
+  // Of kPromote: the lowest rung opens once the top one has so many values, the next with
+  // reduction_factor times as many, and so on; the top one never does. 0: none.
+  int open_after = 0;
 };
 
 // Throws Error (kBadInput) naming the parameter and its value when one is out of range.

@@ -1,5 +1,6 @@
 #include "schedulers/asha_promotion.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,19 +11,41 @@
 
 namespace tune {
 
-AshaPromotion::AshaPromotion(AshaOptions options)
-    : MetricScheduler("asha", {options.metric, options.mode}),
-      options_(std::move(options)),
-      draw_(options_) {
-  const CutOffPosition position(AshaRule::kTop, options_.reduction_factor);
-  const auto min_size = static_cast<std::size_t>(options_.min_rung_size);
-  for (int s = 0; s < options_.brackets; ++s) {
-    std::vector<PromotionRung>& rungs = brackets_.emplace_back();
-    for (double milestone : rung_milestones(options_, s)) {
+namespace {
+
+using PromotionBrackets = std::vector<std::vector<PromotionRung>>;
+
+PromotionBrackets fresh_rungs(const AshaOptions& options) {
+  const CutOffPosition position(AshaRule::kTop, options.reduction_factor);
+  const auto min_size = static_cast<std::size_t>(options.min_rung_size);
+  PromotionBrackets brackets;
+  for (int s = 0; s < options.brackets; ++s) {
+    std::vector<PromotionRung>& rungs = brackets.emplace_back();
+    for (double milestone : rung_milestones(options, s)) {
       rungs.emplace_back(milestone, position, min_size);
     }
   }
+  return brackets;
 }
+
+// How many of the lower rungs are open when the top one has `at_top` values.
+std::size_t open_rungs_of(const AshaOptions& options, std::size_t rungs, std::size_t at_top) {
+  if (options.open_after == 0) return 0;
+  std::size_t count = 0;
+  double needed = options.open_after;
+  for (; count + 1 < rungs && static_cast<double>(at_top) >= needed; ++count) {
+    needed *= options.reduction_factor;
+  }
+  return count;
+}
+
+}  // namespace
+
+AshaPromotion::AshaPromotion(AshaOptions options)
+    : MetricScheduler("asha", {options.metric, options.mode}),
+      options_(std::move(options)),
+      draw_(options_),
+      brackets_(fresh_rungs(options_)) {}
 
 std::optional<double> AshaPromotion::max_t() const {
   if (!options_.stop_last_trials || options_.time_attr != "training_iteration") return std::nullopt;
@@ -45,6 +68,8 @@ Milestone AshaPromotion::add_trial(TrialNumber trial) {
     ++waiting_;
     brackets_[state.bracket][rung].wait_again(state.entry);
     note(state.bracket, rung);
+  } else {
+    pass_open_rungs(state);
   }
   return until(options_.time_attr, next_stop(state));
 }
@@ -53,6 +78,12 @@ Milestone AshaPromotion::add_trial(TrialNumber trial) {
 std::optional<double> AshaPromotion::next_stop(const TrialState& state) const {
   const std::uint32_t next = state.waits ? state.recorded - 1 : state.recorded;
   return next_judged(options_, brackets_[state.bracket], next);
+}
+
+// Before the trial is told how far to run: what it was told holds even if the rung opens meanwhile.
+void AshaPromotion::pass_open_rungs(TrialState& state) {
+  const std::vector<PromotionRung>& rungs = brackets_[state.bracket];
+  while (state.recorded < rungs.size() && rungs[state.recorded].is_open()) ++state.recorded;
 }
 
 std::uint32_t AshaPromotion::reached(const TrialState& state, double time) const {
@@ -106,6 +137,7 @@ void AshaPromotion::record(TrialNumber trial, std::uint32_t upto, const Worth& w
   }
   state.waits = waits;
   if (waits) ++waiting_;
+  open_rungs(state.bracket);
 }
 
 void AshaPromotion::take_from_rung(TrialState& state) {
@@ -113,6 +145,17 @@ void AshaPromotion::take_from_rung(TrialState& state) {
   --waiting_;
   brackets_[state.bracket][state.recorded - 1].leave(state.entry);
   note(state.bracket, state.recorded - 1);
+}
+
+// To be called after the top rung may have grown.
+void AshaPromotion::open_rungs(std::uint32_t bracket) {
+  std::vector<PromotionRung>& rungs = brackets_[bracket];
+  const std::size_t count = open_rungs_of(options_, rungs.size(), rungs.back().size());
+  for (std::uint32_t rung = 0; rung < count; ++rung) {
+    if (rungs[rung].is_open()) continue;
+    rungs[rung].open();
+    note(bracket, rung);
+  }
 }
 
 // Keeps open_ right after a rung has changed.
@@ -131,7 +174,9 @@ std::string AshaPromotion::pause_reason(const TrialState& state) const {
   const PromotionRung& rung = brackets_[state.bracket][state.recorded - 1];
   std::string text = has_merits() ? merit_text(rung.fronts().merits()[state.entry.arrival])
                                   : full_text(state.entry.value);
-  if (rung.places() == 0) {
+  if (rung.is_open()) {
+    text += " waits for room: the rung is open to all";
+  } else if (rung.places() == 0) {
     text += fmt::format(" waits: {} value{} too few to promote one", rung.size(),
                         rung.size() == 1 ? " is" : "s are");
   } else {
@@ -156,6 +201,7 @@ Milestone AshaPromotion::resume_trial(TrialNumber trial) {
   TrialState& state = state_of(trial);
   if (state.waits) ++promoted_;
   take_from_rung(state);
+  pass_open_rungs(state);
   return until(options_.time_attr, next_stop(state));
 }
 
@@ -188,6 +234,7 @@ void AshaPromotion::end_trial(TrialNumber trial, TrialEnd end, const Reported* l
     if (const std::optional<std::uint32_t> upto = add_last(trial, *last)) {
       state.recorded = *upto;
       note(state.bracket, *upto - 1);
+      open_rungs(state.bracket);
     }
   }
   take_from_rung(state);
@@ -203,8 +250,9 @@ std::vector<std::string> AshaPromotion::status_lines() const {
   for (const std::vector<PromotionRung>& rungs : brackets_) {
     std::vector<RungText> texts;
     for (const PromotionRung& rung : rungs) {
-      texts.push_back({rung.milestone(),
-                       has_merits() ? fronts_text(rung.fronts()) : short_text(rung.cut_off())});
+      texts.push_back({rung.milestone(), rung.is_open() ? "open"
+                                         : has_merits() ? fronts_text(rung.fronts())
+                                                        : short_text(rung.cut_off())});
     }
     lines.push_back(bracket_line(texts));
   }
@@ -254,15 +302,24 @@ constexpr const char* kKind = "promotion";
   refuse_scheduler_state("asha", why);
 }
 
-using PromotionBrackets = std::vector<std::vector<PromotionRung>>;
+// Of fresh ones, which have no values yet, those that were open when `saved` was.
+void open_as_saved(const AshaOptions& options, const std::vector<SavedRung>& saved,
+                   std::vector<PromotionRung>& rungs) {
+  if (saved.empty()) return;
+  const std::size_t at_top = saved.back().best.size() + saved.back().others.size();
+  const std::size_t count = open_rungs_of(options, rungs.size(), at_top);
+  for (std::size_t rung = 0; rung < count; ++rung) rungs[rung].open();
+}
 
-// The same rungs with the saved values; `fronts` are their merits, where they have such.
-PromotionBrackets restored_promotion_rungs(PromotionBrackets brackets, SavedPromotion& saved,
+// The rungs with the saved values; `fronts` are their merits, where they have such.
+PromotionBrackets restored_promotion_rungs(const AshaOptions& options, SavedPromotion& saved,
                                            std::vector<std::vector<Fronts>> fronts) {
+  PromotionBrackets brackets = fresh_rungs(options);
   const char* const other_rungs = "it was saved with other rungs than these parameters give";
   if (saved.rungs.size() != brackets.size()) refuse_promotion(other_rungs);
   for (std::size_t s = 0; s < brackets.size(); ++s) {
     if (saved.rungs[s].size() != brackets[s].size()) refuse_promotion(other_rungs);
+    open_as_saved(options, saved.rungs[s], brackets[s]);
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
       SavedRung& from = saved.rungs[s][k];
       if (from.milestone != brackets[s][k].milestone()) refuse_promotion(other_rungs);
@@ -352,7 +409,7 @@ void AshaPromotion::restore(std::string_view bytes) {
   made.trials_.clear();
   made.open_.clear();
   made.waiting_ = 0;
-  made.brackets_ = restored_promotion_rungs(brackets_, saved, std::move(fronts));
+  made.brackets_ = restored_promotion_rungs(options_, saved, std::move(fronts));
   const HighestEntries highest = highest_entries(saved.trials, made.brackets_);
   for (std::size_t i = 0; i < saved.trials.size(); ++i) {
     const SavedTrial& from = saved.trials[i];

@@ -33,8 +33,9 @@ class AshaPromotion : public MetricScheduler {
   struct TrialState {
     RungEntry entry;  // at the highest rung that is behind it
     std::uint32_t bracket = 0;
-    std::uint32_t recorded = 0;  // rungs of the bracket, from the lowest, that are behind it
-    bool waits = false;          // at that rung: it was not promoted from there
+    // Rungs of the bracket, from the lowest, that are behind it: recorded there, or passed open.
+    std::uint32_t recorded = 0;
+    bool waits = false;  // at that rung: it was not promoted from there
     bool is_over = false;
   };
   struct Place {  // of a rung among those of all brackets
@@ -54,7 +55,9 @@ class AshaPromotion : public MetricScheduler {
   void record(TrialNumber trial, std::uint32_t upto, const Worth& worth, bool waits);
   std::optional<std::uint32_t> add_last(TrialNumber trial, const ResultView& result);
   void take_from_rung(TrialState& state);
+  void pass_open_rungs(TrialState& state);
   void note(std::uint32_t bracket, std::uint32_t rung);
+  void open_rungs(std::uint32_t bracket);
   Decision stop(std::string reason);
   RungPlace place(const TrialState& state, double value) const;
   std::string pause_reason(const TrialState& state) const;

@@ -36,6 +36,7 @@ RungEntry pop(std::vector<RungEntry>& heap, Below below) {
 }  // namespace
 
 std::size_t PromotionRung::wanted_places() const {
+  if (is_open_) return size();
   return size() < min_size_ ? 0 : position_.whole_part(size());
 }
 
@@ -64,10 +65,23 @@ RungEntry PromotionRung::add(double value, TrialNumber trial, bool waits) {
   } else {
     push(others_, entry, is_worse_entry);
   }
+  fill_places();
+  return entry;
+}
+
+void PromotionRung::fill_places() {
   const std::size_t wanted = wanted_places();
   while (best_.size() > wanted) put_out_the_worst();
   while (best_.size() < wanted) take_into_best(pop(others_, is_worse_entry));
-  return entry;
+}
+
+void PromotionRung::open() {
+  is_open_ = true;
+  if (has_merits()) {
+    rank_anew();
+  } else {
+    fill_places();
+  }
 }
 
 RungEntry PromotionRung::add(const Merit& merit, TrialNumber trial, bool waits) {
@@ -147,6 +161,7 @@ bool PromotionRung::restore(std::vector<RungEntry> best, std::vector<RungEntry> 
   made.best_ = std::move(best);
   made.others_ = std::move(others);
   made.fronts_ = std::move(fronts);
+  made.is_open_ = is_open_;
   if (made.best_.size() != made.wanted_places() || !made.arrivals_fit()) return false;
   made.waits_.assign(made.size(), false);
   if (made.has_merits()) {

@@ -1,5 +1,5 @@
 // PromotionRung: the values recorded at one milestone, and which of the trials that wait there may
-// go on: those among the best floor(n / factor) of the n values. Pure.
+// go on: those among the best floor(n / factor) of the n values, or all once it is open. Pure.
 //
 // The simpler way is to sort the rung whenever a place is free, as Syne Tune and the ASHA paper's
 // pseudocode do: with 100,000 trials that is 10 ms a launch. Here two heaps meet at position
@@ -60,6 +60,8 @@ class PromotionRung {
   RungEntry add(const Merit& merit, TrialNumber trial, bool waits);
   void leave(const RungEntry& entry);       // it waits no more: promoted, or over
   void wait_again(const RungEntry& entry);  // after it left
+  void open();                              // all go on from now; O(n log n)
+  bool is_open() const { return is_open_; }
   bool is_among_best(const RungEntry& entry) const;
   // The place among the values, from 1, of one that was added; equal ones share theirs.
   std::size_t rank(double value) const { return ranked_.better_than(value) + 1; }
@@ -70,7 +72,7 @@ class PromotionRung {
   const std::vector<RungEntry>& best() const { return best_; }  // heaps, for saving
   const std::vector<RungEntry>& others() const { return others_; }
   // Takes the entries of best() and others(). Until wait_again(), none waits. False, and nothing
-  // changes, when they cannot be a rung's.
+  // changes, when they cannot be a rung's. Opened before if it was when they were saved.
   bool restore(std::vector<RungEntry> best, std::vector<RungEntry> others, Fronts fronts = {});
 
  private:
@@ -81,11 +83,13 @@ class PromotionRung {
   std::size_t wanted_places() const;
   void take_into_best(const RungEntry& entry);
   void put_out_the_worst();
+  void fill_places();
   void rank_anew();
 
   double milestone_;
   CutOffPosition position_;
   std::size_t min_size_;
+  bool is_open_ = false;
   std::vector<RungEntry> best_;    // a heap with its worst on top
   std::vector<RungEntry> others_;  // a heap with its best on top
   std::vector<bool> waits_;        // by arrival

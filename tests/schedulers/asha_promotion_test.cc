@@ -264,6 +264,56 @@ TEST_CASE("min_rung_size keeps a rung from promoting until it has so many values
   CHECK(sweep.promoted() == Trials{3, 2});  // 2 of 5
 }
 
+TEST_CASE("low rungs open one after another as trials come to the top") {
+  Sweep sweep({.max_t = 9, .reduction_factor = 3, .open_after = 2});  // rungs at 1, 3 and 9
+  sweep.all_report(1, {0.9, 0.8, 0.7, 0.6, 0.5, 0.4});
+  CHECK(sweep.promoted() == Trials{0, 1});  // 2 of 6
+  CHECK(sweep.add(6) == Milestone{"training_iteration", 1});
+  sweep.report(0, 9, 0.95);
+  CHECK(sweep.chosen() == 6);  // one value at 9
+  sweep.end(1, 9, 0.85, TrialEnd::kCompleted);
+  CHECK(sweep.chosen() == 2);  // two: the rung at 1 is open
+  CHECK(sweep.launch(2) == Milestone{"training_iteration", 3});
+  CHECK(sweep.verdict(2, 3, 0.75) ==
+        "0.75 waits: 1 value is too few to promote one at iteration 3");
+  CHECK(sweep.promoted() == Trials{3, 4, 5, 6});
+  // It had been told to run to 1.
+  CHECK(sweep->result({6}, report(6, 1, 0.3)).reason ==
+        "0.3 waits for room: the rung is open to all at iteration 1");
+  sweep.has_saved(6);
+  CHECK(sweep.promoted() == Trials{6});
+  CHECK(sweep.add(7) == Milestone{"training_iteration", 3});
+  CHECK_HAS(sweep->status_lines()[1], "| Iter 1.000: open");
+
+  for (const std::uint32_t trial : {3u, 4u, 5u}) sweep.end(trial, 9, 0.6, TrialEnd::kCompleted);
+  CHECK(sweep.chosen() == 7);  // five
+  sweep.end(6, 9, 0.55, TrialEnd::kCompleted);
+  CHECK(sweep.chosen() == 2);  // six, three times as many: that at 3 as well
+  CHECK(sweep.launch(2) == Milestone{"training_iteration", 9});
+  for (std::uint32_t trial = 8; trial < 24; ++trial) {
+    sweep.add(trial);
+    sweep.end(trial, 9, 0.1, TrialEnd::kCompleted);
+  }
+  CHECK(sweep.add(24) == Milestone{"training_iteration", 9});  // 22 values: the top one never opens
+}
+
+TEST_CASE("rungs that are open are open after a restart, and other parameters refuse them") {
+  const AshaOptions options = promoting({.max_t = 9, .reduction_factor = 3, .open_after = 1});
+  Sweep sweep(options);
+  sweep.all_report(1, {0.9, 0.8, 0.7, 0.6, 0.5, 0.4});
+  sweep.end(0, 9, 0.95, TrialEnd::kCompleted);
+  const std::string state = sweep->save();
+  Sweep again(options);
+  again->restore(state);
+  CHECK(again->save() == state);
+  CHECK(again.add(6) == Milestone{"training_iteration", 3});
+  for (const std::uint32_t trial : {1u, 2u, 3u, 4u, 5u}) again.has_saved(trial);
+  CHECK(again.promoted() == Trials{1, 2, 3, 4, 5, 6});
+
+  Sweep other({.max_t = 9, .reduction_factor = 3, .open_after = 2});
+  CHECK_HAS(refusal([&] { other->restore(state); }, ErrorCode::kProtocol), "the order");
+}
+
 TEST_CASE("a trial that saves still is passed over and goes on when it has saved") {
   Sweep sweep({.max_t = 9, .reduction_factor = 2});
   sweep.all_report(1, {0.9, 0.8, 0.2, 0.1});

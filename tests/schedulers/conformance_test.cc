@@ -124,6 +124,8 @@ TEST_CASE("asha by promotion keeps the contract of schedulers whatever its optio
       {.max_t = 27, .reduction_factor = 3, .brackets = 3},
       {.max_t = 16, .reduction_factor = 2, .mode = Mode::kMin, .min_rung_size = 4},
       {.max_t = 30, .reduction_factor = 2, .brackets = 9},
+      {.max_t = 9, .reduction_factor = 2, .open_after = 1},
+      {.max_t = 30, .reduction_factor = 2, .brackets = 9, .open_after = 2},
       {.max_t = 40, .grace_period = 2.5, .reduction_factor = 2.25, .time_attr = "time_total_s"},
       {.max_t = 10, .time_attr = "other"},
       {.max_t = 10, .time_attr = "nowhere"},
@@ -178,6 +180,9 @@ TEST_CASE("asha keeps the contract with several objectives and under constraints
       check_scheduler(asha({.max_t = 16, .reduction_factor = 2, .min_rung_size = 4, .type = type}),
                       objective);
     }
+    check_scheduler(
+        asha({.max_t = 9, .reduction_factor = 2, .type = AshaType::kPromote, .open_after = 1}),
+        objective);
     check_scheduler(asha({.max_t = 30, .reduction_factor = 1.5, .rule = AshaRule::kTop}),
                     objective);
   }

@@ -32,7 +32,8 @@ AshaOptions options_of(const ReferencePromotion::Options& plain) {
           .brackets = static_cast<int>(plain.brackets),
           .stop_last_trials = plain.stop_last_trials,
           .min_rung_size = static_cast<int>(plain.min_rung_size),
-          .type = AshaType::kPromote};
+          .type = AshaType::kPromote,
+          .open_after = static_cast<int>(plain.open_after)};
 }
 
 // An experiment on a few places, as the controller would run it. Some trials take long to save,
@@ -80,7 +81,8 @@ class Experiment {
     Trial& trial = trials_[number];
     if (!brackets_.contains(number)) {
       std::size_t bracket = 0;
-      while (until.value != reference_.milestone(bracket, 0)) ++bracket;
+      const bool one = reference_.options().brackets == 1;  // of which low rungs may be passed
+      while (!one && until.value != reference_.milestone(bracket, 0)) ++bracket;
       brackets_[number] = bracket;
     }
     trial.until = until;
@@ -196,7 +198,8 @@ TEST_CASE("promotion decides as its reference does on random experiments") {
                              .brackets = seed % 4 == 0 ? 3u : 1u,
                              .mode = seed % 5 < 3 ? Mode::kMax : Mode::kMin,
                              .min_rung_size = seed % 3 == 1 ? 5u : 1u,
-                             .stop_last_trials = seed % 4 != 1},
+                             .stop_last_trials = seed % 4 != 1,
+                             .open_after = seed % 4 != 0 && seed > 3 ? seed - 3 : 0},
                             seed);
       experiment.run(3000);
     }

@@ -26,6 +26,7 @@ class ReferencePromotion {
     Mode mode = Mode::kMax;
     std::size_t min_rung_size = 1;
     bool stop_last_trials = true;
+    std::size_t open_after = 0;
   };
 
   explicit ReferencePromotion(Options options) : options_(options) {
@@ -48,6 +49,7 @@ class ReferencePromotion {
   void add(std::uint32_t trial, std::size_t bracket) {
     trials_[trial].bracket = bracket;
     trials_[trial].is_over = false;
+    pass_open_rungs(trials_[trial]);
   }
 
   enum class Answer { kContinue, kPause, kStop };
@@ -79,7 +81,10 @@ class ReferencePromotion {
     rungs[reached - 1].entries.push_back({signed_value(*value), trial});
     state.recorded = reached;
   }
-  void resume(std::uint32_t trial) { trials_[trial].waits = false; }
+  void resume(std::uint32_t trial) {
+    trials_[trial].waits = false;
+    pass_open_rungs(trials_[trial]);
+  }
 
   // Among those for which `is_there` holds.
   std::optional<std::uint32_t> promotable(const std::function<bool(std::uint32_t)>& is_there) {
@@ -96,7 +101,7 @@ class ReferencePromotion {
     std::stable_sort(places.begin(), places.end(),
                      [](const Place& a, const Place& b) { return a.milestone > b.milestone; });
     for (const auto& [milestone, bracket, rung] : places) {
-      for (const std::uint32_t trial : best(brackets_[bracket][rung].entries)) {
+      for (const std::uint32_t trial : best(brackets_[bracket], rung)) {
         const State& state = trials_[trial];
         const bool is_here = state.waits && !state.is_over && state.recorded == rung + 1;
         if (is_here && is_there(trial)) return trial;
@@ -121,12 +126,32 @@ class ReferencePromotion {
     bool is_over = false;
   };
 
+  void pass_open_rungs(State& state) const {
+    const std::vector<Rung>& rungs = brackets_[state.bracket];
+    while (!state.waits && state.recorded < rungs.size() && is_open(rungs, state.recorded)) {
+      ++state.recorded;
+    }
+  }
+
   double signed_value(double value) const { return options_.mode == Mode::kMax ? value : -value; }
 
-  std::vector<std::uint32_t> best(std::vector<Entry> entries) const {
+  // The lowest rung opens when the top one has open_after values, the next with factor times as
+  // many.
+  bool is_open(const std::vector<Rung>& rungs, std::size_t rung) const {
+    const double factor =
+        static_cast<double>(options_.numerator) / static_cast<double>(options_.denominator);
+    return options_.open_after > 0 && rung + 1 < rungs.size() &&
+           static_cast<double>(rungs.back().entries.size()) >=
+               static_cast<double>(options_.open_after) *
+                   std::pow(factor, static_cast<double>(rung));
+  }
+
+  std::vector<std::uint32_t> best(const std::vector<Rung>& rungs, std::size_t rung) const {
+    std::vector<Entry> entries = rungs[rung].entries;
     const auto n = static_cast<std::int64_t>(entries.size());
     std::int64_t places = n * options_.denominator / options_.numerator;
     if (entries.size() < options_.min_rung_size) places = 0;
+    if (is_open(rungs, rung)) places = n;
     std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
       if (std::isnan(b.value)) return !std::isnan(a.value);
       return a.value > b.value;

@@ -126,6 +126,11 @@ TEST_CASE("asha by promotion is asked for by type") {
   CHECK_FALSE(spec.parameters().contains("rule"));
   CHECK(scheduler_from_config("asha", {{"type", "stop"}}).parameters() == asha().parameters());
   CHECK_FALSE(asha().make()->pauses());
+
+  const SchedulerSpec opening =
+      scheduler_from_config("asha", {{"type", "promote"}, {"open_after", 12}});
+  CHECK(opening.parameters() == asha({.type = AshaType::kPromote, .open_after = 12}).parameters());
+  CHECK(scheduler_from_config("asha", opening.parameters()).parameters() == opening.parameters());
 }
 
 TEST_CASE("parameters left out are those of AshaOptions") {
@@ -158,6 +163,10 @@ TEST_CASE("a mistake is refused with what is known") {
       {"asha", {{"typ", "stop"}}, "did you mean 'type'?"},
       {"asha", {{"type", "promotion"}}, "type is 'promotion': it must be stop or promote"},
       {"asha", {{"type", "promote"}, {"rule", "top"}}, "rule is of type stop"},
+      {"asha",
+       {{"type", "promote"}, {"open_after", -1}},
+       "open_after is -1: it must be at least 0"},
+      {"asha", {{"open_after", 3}}, "open_after is of type promote"},
       {"asha", {{"min_rung_sze", 1}}, "did you mean 'min_rung_size'?"},
       {"hyperband", {{"max_tt", 3}}, "scheduler hyperband: there is no parameter 'max_tt'"},
       {"hyperband", {{"max_t", 0}}, "scheduler hyperband: max_t is 0: it must be above 0"},

@@ -285,8 +285,8 @@ void draw_groups(Draw& draw, Time length, Scenario& scenario) {
   scenario.num_samples = std::min(scenario.num_samples, 8);
   const int accidents = draw.between(0, 6);
   for (int i = 0; i < accidents; ++i) {
-    const Kind kind = draw.one_of({Kind::kLinkBreaks, Kind::kAgentCutOff, Kind::kAgentDies,
-                                   Kind::kAgentHangs});
+    const Kind kind =
+        draw.one_of({Kind::kLinkBreaks, Kind::kAgentCutOff, Kind::kAgentDies, Kind::kAgentHangs});
     scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2), true});
   }
 }
@@ -346,6 +346,12 @@ void draw_orders(Draw& draw, Time length, Scenario& scenario) {
   }
 }
 
+void draw_open_rungs(Draw& draw, Scenario& scenario) {
+  const bool opens = draw.chance(0.5);
+  const int after = draw.between(1, 4);
+  if (opens && scenario.asha.type == AshaType::kPromote) scenario.asha.open_after = after;
+}
+
 }  // namespace
 
 const DriverLife& Scenario::life(std::size_t number) const {
@@ -381,6 +387,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   scenario.objects = draw.chance(0.4) && scenario.relays;
   scenario.first_sees_folder = scenario.relays && draw.chance(0.4);
   scenario.owns_first = draw.chance(0.4) && scenario.joined && !scenario.relays;
+  draw_open_rungs(draw, scenario);
   return scenario;
 }
 

@@ -199,6 +199,15 @@ void parse_set(const std::string& text, std::vector<Override>& overrides,
     complaints.push_back({.message = "write PATH=VALUE, as in config/lr=0.1", .option = option});
     return;
   }
+  const std::string first = first_key(path);
+  if (first.find('.') != std::string::npos) {  // no option has one
+    std::string joined = first;
+    std::replace(joined.begin(), joined.end(), '.', '/');
+    complaints.push_back({.message = fmt::format("keys are joined by /: write {}{}", joined,
+                                                 text.substr(first.size())),
+                          .option = option});
+    return;
+  }
   parse_value(option, path, text.substr(equals + 1), overrides, complaints);
 }
 

@@ -99,7 +99,8 @@ TEST_CASE("the sweep of the documentation parses as printed") {
 
 TEST_CASE("every sweep of config/ parses") {
   testing::TemporaryFolder folder;
-  for (const char* made : {"build/examples", "config"}) fs::create_directories(folder.path() / made);
+  for (const char* made : {"build/examples", "config"})
+    fs::create_directories(folder.path() / made);
   for (const char* plugin : {"libfashion_mnist.so", "libtwo_moons.so"}) {
     std::ofstream(folder.path() / "build/examples" / plugin) << "";
   }
@@ -554,6 +555,8 @@ TEST_CASE("mistakes of --set name the option, beside those of the file") {
       {"config/x={unifrom: [0, 1]}", "--set config/x={unifrom: [0, 1]}: config/x"},
       {"scheduler/max_t=9", "write scheduler/<its name>/max_t=..."},
       {"scheduler/asha/max_t=-1", "--set scheduler/asha/max_t=-1: scheduler/asha/max_t"},
+      {"scheduler.asha.max_t=9",
+       "--set scheduler.asha.max_t=9: keys are joined by /: write scheduler/asha/max_t=9"},
       {"plugin=nowhere.so", "--set plugin=nowhere.so: plugin: there is no file"},
       {"seed=", "--set seed=: seed: has no value"},
   };

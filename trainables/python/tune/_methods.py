@@ -41,9 +41,11 @@ def asha(
     rule: Optional[str] = None,
     min_rung_size: Optional[int] = None,
     type: Optional[str] = None,
+    open_after: Optional[int] = None,
 ) -> Method:
     """Asynchronous successive halving: stops what is worse than others at the same step; with
-    ``type="promote"`` pauses all at rungs and lets the best go on."""
+    ``type="promote"`` pauses all at rungs and lets the best go on, and low rungs open to all with
+    ``open_after``."""
     return Method("scheduler", "asha", dict(locals()))
 
 

@@ -108,6 +108,9 @@ std::string how(const Explanation& found) {
 }
 
 void print_proposed(const Explanation& found) {
+  if (found.proposed_config != found.config) {
+    fmt::print("it began as {}\n", found.proposed_config.dump());
+  }
   fmt::print("proposed: {}\n", how(found));
   if (found.proposed) {
     const Explanation::Proposed& one = *found.proposed;

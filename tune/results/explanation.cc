@@ -408,6 +408,7 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
                   "failure", "notice", "order"},
                  [&](const Value& event) { reading.take(event); });
   const Config first = reading.first_config(*summary);
+  found.proposed_config = first;
   find_source(found, spec, first, number_of(trial) - reading.added_before);
   find_neighbours(found, analysis, spec, first, reading);
   found.standing = merit_standing(analysis, *summary);
@@ -467,6 +468,7 @@ Value to_value(const Explanation& explanation) {
   Value value{{"trial_id", explanation.trial},
               {"status", status_name(explanation.status)},
               {"config", explanation.config},
+              {"proposed_config", explanation.proposed_config},
               {"searcher", explanation.searcher},
               {"source", kSources[static_cast<std::size_t>(explanation.source)]}};
   if (explanation.source == Explanation::Source::kGrid) value.set("grid", explanation.grid);

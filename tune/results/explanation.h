@@ -20,10 +20,11 @@ namespace tune {
 struct Explanation {
   std::string trial;
   TrialStatus status = TrialStatus::kPending;
-  Config config;         // the newest, when it was replaced
-  std::string searcher;  // "gp"; empty: the program's own
-  bool learns = true;    // whether its proposals follow from results
-  std::string metric;    // empty: none, or several objectives
+  Config config;           // the newest, when it was replaced
+  Config proposed_config;  // what it began with, which is what the proposal tells of
+  std::string searcher;    // "gp"; empty: the program's own
+  bool learns = true;      // whether its proposals follow from results
+  std::string metric;      // empty: none, or several objectives
   Mode mode = Mode::kMax;
   std::vector<std::string> goals;  // the metric, or those of the objectives
   bool is_constrained = false;     // whether there are constraints

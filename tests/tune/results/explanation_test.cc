@@ -295,6 +295,7 @@ TEST_CASE("what a scheduler gave trials later is not a proposal: they stand wher
   replace(trial, 0.75);
   const Explanation found = folder.why(trial);
   CHECK(found.config == at(0.9));
+  CHECK(found.proposed_config == at(0.5));
   REQUIRE(found.neighbours.size() == 1);
   CHECK(found.neighbours[0].distance == doctest::Approx(0.25));
   REQUIRE(found.steps.size() == 2);

@@ -103,6 +103,16 @@ TEST_CASE("trials say that Ray has no room, and a cluster that is not there is r
   CHECK_FALSE(fs::exists(ray.box.path() / "results/t"));
 }
 
+TEST_CASE("an interpreter without Ray is refused by name") {
+  const StubOfRay ray;
+  ray.box.write("python", "#!/bin/sh\nexec python3 -I -S \"$@\"\n");  // no package is found by it
+  const Finished refused = ray.box.tune({"run", "sweep.yaml", "--name", "s"});
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "No module named 'ray': name the interpreter of your Ray: interpreter: ");
+  CHECK_FALSE(has(refused.err, "Traceback"));
+  CHECK_FALSE(fs::exists(ray.box.path() / "results/s"));
+}
+
 // ---- A real one
 
 // A Python that has Ray: of the comparisons with Ray, or TUNE_RAY_PYTHON.

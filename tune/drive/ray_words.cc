@@ -12,9 +12,13 @@ namespace {
 constexpr const char* kHelper = R"python(
 import argparse, ctypes, json, os, signal, socket, subprocess, sys, threading
 
-import ray
-import ray.exceptions
-import ray.util
+try:
+    import ray
+    import ray.exceptions
+    import ray.util
+except ImportError as error:
+    sys.exit("%s: %s: name the interpreter of your Ray: interpreter: /path/to/python"
+             % (sys.executable, error))
 
 NAMESPACE = "tune"
 PATIENCE_S = 20  # of an agent that is stopped, to save and leave

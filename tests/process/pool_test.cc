@@ -273,8 +273,9 @@ TEST_CASE("a host that a user drains gets an agent again when the pool is resume
   const std::vector<std::string> nodes = lines_of(pooled.box.tune({"nodes", "results/s"}).out);
   const auto line = std::ranges::find_if(nodes, [&](const auto& text) { return has(text, pid); });
   REQUIRE(line != nodes.end());
-  const Finished drained =
-      pooled.box.tune({"drain", "results/s", line->substr(0, line->find(' '))});
+  const std::string allocation = line->substr(line->rfind(' ') + 1);
+  CHECK(allocation.starts_with("tune-"));
+  const Finished drained = pooled.box.tune({"drain", "results/s", allocation});
   CHECK_HAS(drained.out, "leaves when its trials have saved");
   CHECK_HAS(drained.out, "gets no more agents until tune pool DIR --resume");
   CHECK(pooled.has_agents(1));

@@ -339,10 +339,14 @@ class PoolWorld {
     trace("the driver is killed");
     return true;
   }
+  // May wait in the queue: so many are asked for at once.
+  std::uint32_t backlog() const {
+    return std::max(options_.backlog, static_cast<std::uint32_t>(std::max(group_, 1)));
+  }
   void look() {
     if (is_killed()) return;
     const PoolScene before = scene();
-    promises_.looks(now_);
+    promises_.looks(now_, static_cast<int>(backlog()));
     machine_->look(now_, book_, before);
     const std::vector<PoolEvent> events = machine_->take_events();
     for (const PoolAction& action : machine_->take_actions()) {
@@ -373,9 +377,7 @@ class PoolWorld {
     for (const auto& [number, one] : book_.open()) {
       waiting += one.state < AllocationState::kRunning && !one.has_joined;
     }
-    const std::uint32_t backlog =
-        std::max(options_.backlog, static_cast<std::uint32_t>(std::max(group_, 1)));
-    if (is_new && waiting > backlog) {
+    if (is_new && waiting > backlog()) {
       violate("no more wait than the backlog", fmt::format("{} wait", waiting));
     }
     if (book_.open().size() > options_.max) {

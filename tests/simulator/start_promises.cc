@@ -67,10 +67,12 @@ void StartPromises::said_hello(Number number) {
   starts_ = 0;
 }
 
-void StartPromises::looks(ExperimentTime now) {
+void StartPromises::looks(ExperimentTime now, int at_once) {
   why_not_.clear();
   ExperimentTime pause = kFirstPause;
-  for (int i = 1; i < std::max(starts_, submissions_); ++i) pause = std::min(2 * pause, kLastPause);
+  for (int i = 1; i < starts_ || i * at_once < submissions_; ++i) {
+    pause = std::min(2 * pause, kLastPause);
+  }
   if (starts_ >= kStarts || submissions_ >= kSubmissions) {
     why_not_ = "a pool whose starts are all in vain asks for no more";
   } else if (starts_ + submissions_ > 0 && now < last_bad_ + pause) {

@@ -21,8 +21,8 @@ class StartPromises {
   void changed(const AllocationChanged& change, ExperimentTime now);
   void ordered(const PoolOrdered& order);
   void said_hello(Number number);  // an agent of it, which takes part
-  // A driver decides by what the journal says now.
-  void looks(ExperimentTime now);
+  // A driver decides by what the journal says now, and asks for at most so many at once.
+  void looks(ExperimentTime now, int at_once);
   // What it decides.
   void asks() const;
   void starts(const StartAllocation& start) const;

@@ -271,8 +271,8 @@ void add_logs(CLI::App& app, CommandLine& line) {
 }
 
 void add_view(CLI::App& app, CommandLine& line) {
-  CLI::App* command = add_command(app, "view", "a page in the browser: history, search, rungs, trials",
-                                  "tune view results");
+  CLI::App* command = add_command(
+      app, "view", "a page in the browser: history, search, rungs, trials", "tune view results");
   ViewArguments& view = line.view;
   command->add_option("DIR", view.directory,
                       "an experiment's folder, or the storage of several (results)");
@@ -401,7 +401,10 @@ void add_machines(CLI::App& app, CommandLine& line) {
       add_command(app, "drain", "lets a machine leave a running sweep when its trials have saved",
                   "tune drain results/latest node-3");
   add_directory(drain, line.drain.directory);
-  drain->add_option("NODE", line.drain.node, "as `tune nodes` has it")->required();
+  drain
+      ->add_option("NODE", line.drain.node,
+                   "its name or its allocation's, as `tune nodes` has them")
+      ->required();
   drain->callback([&line] { line.chosen = [&line] { return drain_command(line.drain); }; });
 
   CLI::App* pool =

@@ -145,7 +145,7 @@ int show_nodes(const std::filesystem::path& directory) {
   StatusFollower follower(directory, journal.store());
   follower.catch_up();
   fmt::print("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}\n", "node", "state", "trials", "CPUs",
-             "GPUs", "leaves", "");
+             "GPUs", "leaves", "allocation");
   for (const AgentNumber agent : follower.controller().nodes().all()) {
     fmt::print("{}\n", row_of(follower.controller(), agent));
   }

@@ -159,7 +159,13 @@ std::vector<std::string> words_of_jobs(const PoolBook& book, ExperimentTime now)
     parts.push_back(fmt::format("{} job{} {} for {}", group.jobs, group.jobs == 1 ? "" : "s",
                                 reason, in_words(std::max(now - group.since, ExperimentTime{}))));
   }
-  if (book.is_paused()) parts.push_back("the pool is paused: " + book.why_paused());
+  if (book.is_paused()) {
+    parts.push_back("the pool is paused: " + book.why_paused());
+  } else if (parts.empty() && book.bad_starts() + book.bad_submissions() > 0) {
+    const ExperimentTime ago = std::max(now - book.last_bad(), ExperimentTime{});
+    parts.push_back(fmt::format("the pool's last start was in vain {} ago ({}) and is tried again",
+                                in_words(ago), book.why_bad()));
+  }
   return parts;
 }
 

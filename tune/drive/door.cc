@@ -290,7 +290,8 @@ AgentNumber find_node(const Nodes& nodes, const std::string& name) {
   for (const AgentNumber agent : nodes.all()) {
     const AgentHello& hello = nodes.hello(agent);
     names.push_back(node_name(nodes, agent));
-    if (hello.hostname == name || fmt::format("{}:{}", hello.hostname, hello.pid) == name) {
+    if (hello.hostname == name || fmt::format("{}:{}", hello.hostname, hello.pid) == name ||
+        (!name.empty() && hello.allocation == name)) {
       found.push_back(agent);
     }
   }

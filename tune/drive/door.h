@@ -110,8 +110,8 @@ class Door {
 // Throws Error (kBadInput) where it has none of them.
 std::vector<std::string> addresses_here(const RunOptions& options);
 
-// The node that a user means by its hostname, or hostname:pid where several agents run on one host.
-// Throws Error (kBadInput) naming those there are.
+// The node that a user means by its hostname, hostname:pid where several agents run on one host, or
+// the name of its allocation. Throws Error (kBadInput) naming those there are.
 AgentNumber find_node(const Nodes& nodes, const std::string& name);
 // Its name for people and for find_node.
 std::string node_name(const Nodes& nodes, AgentNumber agent);

@@ -486,7 +486,7 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
   text += fmt::format(
       "# Starts an agent of the sweep {}. Its arguments are the name of the allocation and, where\n"
       "# there are several, the host. Written by the driver: changes are lost.\n",
-      spec.name);
+      spec.name.empty() ? "NAME" : spec.name);
   for (const std::string& line : pool.setup) text += line + "\n";
   const bool is_batch = pool.engine != "ssh" && pool.engine != "command";
   const auto share = [](const char* option, const std::string& value) {

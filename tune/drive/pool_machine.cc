@@ -459,9 +459,14 @@ std::uint64_t PoolMachine::coming(const PoolBook& book) const {
 
 void PoolMachine::request(const PoolBook& book, const PoolScene& scene, const Plan& plan) {
   if (book.is_paused() || gave_up_ || stops_asking(book)) return;
-  const std::uint32_t bad = std::max(book.bad_starts(), book.bad_submissions());
-  if (bad > 0) {
-    const Time pause = std::min(kFirstBackOff * (1u << std::min(bad - 1, 10u)), kLastBackOff);
+  // The nodes of one trial wait in the queue together.
+  const std::uint64_t backlog =
+      std::max<std::uint64_t>(options_.backlog, plan.room.one().nodes_each());
+  // So many are asked for at once, and refused for one reason.
+  const std::uint64_t refusals = (book.bad_submissions() + backlog - 1) / backlog;
+  if (const auto bad = std::max<std::uint64_t>(book.bad_starts(), refusals); bad > 0) {
+    const auto doubled = std::min<std::uint64_t>(bad - 1, 10);
+    const Time pause = std::min(kFirstBackOff * (1u << doubled), kLastBackOff);
     if (now_ < book.last_bad() + pause) return;
   }
   tell_of_too_few(scene, plan);
@@ -477,9 +482,6 @@ void PoolMachine::request(const PoolBook& book, const PoolScene& scene, const Pl
     waiting += one.state < AllocationState::kRunning && !one.has_joined;
     taken.insert(one.host);
   }
-  // The nodes of one trial wait in the queue together.
-  const std::uint64_t backlog =
-      std::max<std::uint64_t>(options_.backlog, plan.room.one().nodes_each());
   missing = std::min<std::uint64_t>(missing, backlog > waiting ? backlog - waiting : 0);
   for (std::uint64_t i = 0; i < missing; ++i) {
     const std::optional<std::string> host = free_host(book, taken);

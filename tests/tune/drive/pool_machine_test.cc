@@ -249,6 +249,35 @@ TEST_CASE("starts that go wrong are tried again after longer and longer pauses")
   CHECK(script.was_told("no credit left"));
 }
 
+TEST_CASE(
+    "starts that are refused together lengthen the pause once, and trials say what they wait for") {
+  PoolScript script({.max = 4, .backlog = 2, .places = 1});
+  script.scene_.wanted = 4;
+  CHECK(why_trials_wait(script.book_, 4, script.now_) == "");
+  script.look();
+  std::vector<PoolMachine::Time> tries;
+  for (int i = 0; i < 600 && script.gave_up_.empty(); ++i) {
+    if (!script.starts_.empty()) {
+      tries.push_back(script.now_);
+      for (const auto number : std::exchange(script.starts_, {})) {
+        script.machine_.on_not_started(number, "no credit left");
+      }
+    }
+    script.pass(1s);
+    if (i == 3) {
+      CHECK(
+          why_trials_wait(script.book_, 4, script.now_) ==
+          "4 trials wait: the pool's last start was in vain 3 s ago (no credit left) and is tried "
+          "again");
+    }
+  }
+  // 10 of 2 each, after pauses of 5, 10, 20 and 40 s.
+  REQUIRE(tries.size() == 5);
+  CHECK(tries[4] - tries[0] >= 75s);
+  CHECK(tries[4] - tries[0] < 85s);
+  CHECK(has(script.gave_up_, "10 starts in a row were in vain, the last: no credit left"));
+}
+
 TEST_CASE("after three starts in vain a pool that has worked pauses, and says how to go on") {
   PoolScript script({.max = 2, .backlog = 1, .places = 1});
   script.scene_.wanted = 5;

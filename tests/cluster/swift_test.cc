@@ -82,10 +82,11 @@ class Swift {
     for (const auto& [name, value] : put.headers) request.headers.push_back(name + ": " + value);
     request.headers.push_back("authorization: " + s3_authorization(put, credentials));
     HttpAnswer made;
-    Sandbox::eventually([&] {  // its servers may begin a moment after its proxy
+    const auto is_made = [&] {  // its servers may begin a while after its proxy
       made = ask_http(request);
       return made.status == 200;
-    });
+    };
+    Sandbox::eventually(is_made, seconds(60));
     INFO(made.error << made.body);
     REQUIRE(made.status == 200);
   }

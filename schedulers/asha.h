@@ -17,10 +17,10 @@
 // several brackets, the one whose rung is higher goes first.
 //
 // With `open_after`, low rungs open one after another as trials come to the top: all that wait
-// there go on, the best first, and those that come later pass it. The longer a sweep, the more its
-// searcher proposes good trials alone, and the less a few steps tell these apart. Hyper-Tune (Li et
-// al., VLDB 2022) draws the first rung of each trial by how well each rung foretells the top one;
-// here the number of values at the top decides, and trials that waited at the rung are not lost.
+// there go on, the best first, and those that come later pass it. Late in a long sweep nearly all
+// that a searcher proposes is good, and a few steps do not tell such trials apart. Hyper-Tune (Li
+// et al., VLDB 2022) draws the first rung of each trial by how well each rung foretells the top
+// one; here the number of values at the top decides, and trials that wait at the rung are not lost.
 //
 // A decision costs O(log n) in the number of values of a rung; the one that opens it, O(n log n).
 #pragma once

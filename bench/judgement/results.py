@@ -52,11 +52,13 @@ class Results:
                 file.write(json.dumps(line) + "\n")
 
     def keep(self, path, is_wanted):
-        """Writes the references and the runs of such methods."""
+        """Writes the references and the runs of such methods; what it has of other tasks stays."""
+        others = [line for line in lines_of(path) if line["task"] not in self.fingerprints]
         runs = [run for run in self.runs.values() if is_wanted(run["method"], run["version"])]
         runs.sort(key=lambda run: (run["task"], run["method"], self.key(run)[4], run["seed"]))
         with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
-            for line in [self.references[task] for task in sorted({run["task"] for run in runs})] + runs:
+            references = [self.references[task] for task in sorted({run["task"] for run in runs})]
+            for line in references + runs + others:
                 out.write((json.dumps(line) + "\n").encode())
 
 

@@ -96,6 +96,12 @@ class Test(unittest.TestCase):
         self.assertEqual(self.batches(again)[1:3], [("quick", 4, "b0 b1 b2"), ("quick", 4, "b3 b4")])
         self.assertNotIn("b", again.results.references)
 
+        fewer = Results(elsewhere, {"a": first.results.fingerprints["a"]}, kept)
+        fewer.keep(kept, lambda method, version: method == "peer: quick")
+        again.results = Results(elsewhere, first.results.fingerprints, kept)
+        self.assertEqual(set(again.results.references), {"a", "b"})
+        self.assertEqual(self.batches(again), [("own", 4, "flat0 flat1")])
+
     def test_a_fingerprint_is_of_what_the_files_hold(self):
         found = []
         for name, text in ("here", "1"), ("there", "1"), ("other", "2"):

@@ -40,7 +40,7 @@ void forget_unanswered(StoreContents& contents, EntryId through) {
   auto& ever = contents.ever;
   if (ever.empty() || ever.back().id <= last) return;
   ever.pop_back();
-  if (ever.back().id > last) violate("no answered entry is lost", to_string(ever.back().id));
+  if (!ever.empty() && ever.back().id > last) violate("no answered entry is lost", to_string(ever.back().id));
 }
 
 }  // namespace

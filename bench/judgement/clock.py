@@ -12,6 +12,7 @@ job). A peer has
 """
 import heapq
 import json
+import os
 import sys
 import time
 
@@ -92,7 +93,16 @@ def rungs(steps, eta=3):
     return found
 
 
+def own_output():
+    """Where answers go. What a library prints is sent to stderr, so that it does not come between;
+    also what it printed before, as long as that is in Python's buffer."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return answers
+
+
 def main(methods):
+    answers = own_output()
     server = Server(sys.argv[1], sys.argv[2])
     tasks = server.tasks(sys.argv[3].split(","))
     for line in sys.stdin:
@@ -100,5 +110,5 @@ def main(methods):
         server.restart()
         task = tasks[job["task"]]
         peer = methods[job["method"]](task, job["seed"], job)
-        print(json.dumps(Run(task, peer, job).play()), flush=True)
+        print(json.dumps(Run(task, peer, job).play()), file=answers, flush=True)
     server.close()

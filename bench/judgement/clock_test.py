@@ -1,4 +1,7 @@
 """python3 bench/judgement/clock_test.py: the scenes of tests/tune/simulate/virtual_sweep_test.cc."""
+import os
+import subprocess
+import sys
 import unittest
 
 import clock
@@ -65,6 +68,16 @@ class Test(unittest.TestCase):
     def test_less_may_be_better(self):
         run = play(Line(3, sign=-1), Grid([1, 2, 3, 4], [3]), workers=4)
         self.assertEqual(run["best"], [[3, 0, 1]])  # the first step of x 1
+
+    def test_what_a_library_prints_does_not_come_between_answers(self):
+        program = ("import os, clock\nprint('loaded')\nanswers = clock.own_output()\nprint('noise')\n"
+                   "os.system('echo noise of a process')\nprint('{}', file=answers, flush=True)")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              cwd=os.path.dirname(os.path.abspath(__file__)), check=True,
+                              env={**os.environ, "PYTHONUNBUFFERED": ""})
+        self.assertEqual(done.stdout, "{}\n")
+        self.assertEqual(sorted(done.stderr.split("\n")),
+                         ["", "loaded", "noise", "noise of a process"])
 
     def test_rungs_are_powers(self):
         self.assertEqual(clock.rungs(51), [1, 3, 9, 27])

@@ -247,7 +247,8 @@ def lines_of(command, text):
         given.seek(0)
         process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, text=True,
                                    env={**os.environ, "OMP_NUM_THREADS": "1",
-                                        "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+                                        "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+                                        "PYTHONUNBUFFERED": ""})
     yield from process.stdout
     if process.wait() != 0:
         raise Failed("%s ended with %d: see above" % (" ".join(command[:2]), process.returncode))

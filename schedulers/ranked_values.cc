@@ -13,25 +13,17 @@ namespace tune {
 namespace {
 
 constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-constexpr std::size_t kLine = 8;  // keys in a cache line
 
 // The number of keys that are at most `key`, of sorted ones. Without branches, which would be
-// foreseen half of the time. The cache lines of the last 64 are asked for at once: each alone is
-// waited for as long as all together.
-std::size_t at_most(const std::uint64_t* keys, std::size_t left, std::uint64_t key) {
+// foreseen half of the time.
+std::size_t at_most(const std::vector<std::uint64_t>& keys, std::uint64_t key) {
   std::size_t count = 0;
-  const auto halve_to = [&](std::size_t few) {
-    while (left > few) {
-      const std::size_t half = left / 2;
-      count += half * static_cast<std::size_t>(keys[count + half - 1] <= key);
-      left -= half;
-    }
-  };
-  halve_to(8 * kLine);
-  for (std::size_t i = 0; i < left; i += kLine) __builtin_prefetch(keys + count + i);
-  halve_to(kLine);
-  const std::uint64_t* const last = keys + count;
-  for (std::size_t i = 0; i < left; ++i) count += static_cast<std::size_t>(last[i] <= key);
+  std::size_t left = keys.size();
+  while (left > 0) {
+    const std::size_t half = (left + 1) / 2;
+    count += keys[count + half - 1] <= key ? half : 0;
+    left -= half;
+  }
   return count;
 }
 
@@ -59,27 +51,38 @@ double RankedValues::value_of(Key key) {
   return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key);
 }
 
-RankedValues::Seat RankedValues::seat_of(Key key) const {
-  const auto place = [key](const Key* best, std::size_t count) {  // the last takes all above it
-    return std::min(at_most(best, count, key), count - 1);
-  };
+// The cache lines are asked for at once: each alone is waited for as long as all together. As many
+// steps for any key, so that the processor foresees them.
+template <std::size_t N>
+std::size_t RankedValues::at_most(const std::array<Key, N>& keys, Key key) {
+  constexpr std::size_t kFew = kLine / sizeof(Key);
+  for (std::size_t i = 0; i < N; i += kFew) __builtin_prefetch(&keys[i]);
+  std::size_t count = 0;
+  for (std::size_t half = N / 2; half >= kFew; half /= 2) {
+    count += keys[count + half - 1] <= key ? half : 0;
+  }
+  const Key* const last = &keys[count];
+  for (std::size_t i = 0; i < kFew; ++i) count += static_cast<std::size_t>(last[i] <= key);
+  return count;
+}
+
+RankedValues::Seat RankedValues::seat_of(Key key) const {  // the last takes all above it
   if (size_ == 0) return {key};
-  const std::size_t n = place(best_.data(), best_.size());
-  return {key, n, place(node(n).best.data(), node(n).leaves)};
+  const std::size_t n = std::min(tune::at_most(best_, key), best_.size() - 1);
+  const Node& own = node(n);
+  return {key, n, std::min(at_most(own.best, key), own.leaves - 1)};
 }
 
 RankedValues::Seat RankedValues::seat(double value) const {
   const Seat seat = seat_of(key_of(value));
   if (size_ == 0) return seat;
-  const Key* const first = node(seat.node).first(seat.leaf);
-  const std::size_t count = node(seat.node).size(seat.leaf);
-  for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(first + i, 1);
+  const auto& keys = node(seat.node).leaf(seat.leaf).keys;
+  for (std::size_t i = 0; i < kValues; i += kLine / sizeof(Key)) __builtin_prefetch(&keys[i], 1);
   return seat;
 }
 
 std::size_t RankedValues::at_most_in(const Seat& seat) const {
-  const Node& own = node(seat.node);
-  return at_most(own.first(seat.leaf), own.size(seat.leaf), seat.key);
+  return at_most(node(seat.node).leaf(seat.leaf).keys, seat.key);
 }
 
 std::size_t RankedValues::better_than(const Seat& seat, std::size_t at) const {
@@ -98,15 +101,15 @@ std::size_t RankedValues::add(double value) {
 std::size_t RankedValues::add(const Seat& found) {
   Seat seat = found;
   if (size_ == 0) {
-    nodes_.emplace_back().append(nullptr, 0);
+    nodes_.emplace_back().append({}, 0);
     nodes_.front().best[0] = seat.key;
     order_.push_back(0);
     best_.push_back(seat.key);
     tree_.push_back(0);
   }
-  while (node(seat.node).size(seat.leaf) == kMost) {
+  while (node(seat.node).size(seat.leaf) == kValues) {
     Node& full = node(seat.node);
-    full.leaves == kMost ? cut(seat.node) : full.cut(seat.leaf);
+    full.leaves == kLeaves ? cut(seat.node) : full.cut(seat.leaf);
     seat = seat_of(seat.key);
   }
   const std::size_t at = at_most_in(seat);
@@ -119,52 +122,59 @@ std::size_t RankedValues::add(const Seat& found) {
   return better;
 }
 
-void RankedValues::Node::insert(std::size_t leaf, std::size_t at, Key key) {
-  const std::size_t count = size(leaf);
-  keys.resize(std::max(keys.size(), kMost * block[leaf] + count + 1));
-  Key* const own = first(leaf);
-  std::copy_backward(own + at, own + count, own + count + 1);
-  own[at] = key;
-  best[leaf] = own[count];
-  for (std::size_t i = leaf; i < leaves; ++i) ++upto[i];
+void RankedValues::Node::insert(std::size_t place, std::size_t at, Key key) {
+  const std::size_t count = size(place);
+  auto& keys = leaf(place).keys;
+  insert_at(keys, at, count, key);
+  best[place] = keys[count];
+  for (std::size_t i = 0; i < kLeaves; ++i) upto[i] += i >= place ? 1 : 0;
 }
 
-void RankedValues::Node::append(const Key* sorted, std::size_t count) {
-  keys.resize(kMost * leaves);
-  keys.insert(keys.end(), sorted, sorted + count);
-  block[leaves] = static_cast<std::uint8_t>(leaves);
-  if (count > 0) best[leaves] = sorted[count - 1];
+void RankedValues::Node::append(const Leaf& leaf, std::size_t count) {
+  all.push_back(leaf);
+  made[leaves] = static_cast<std::uint8_t>(leaves);
+  if (count > 0) best[leaves] = leaf.keys[count - 1];
   upto[leaves] = static_cast<std::uint16_t>(before(leaves) + count);
   ++leaves;
 }
 
-void RankedValues::Node::cut(std::size_t leaf) {
-  constexpr std::size_t kHalf = kMost / 2;
-  keys.resize(kMost * leaves + kHalf);
-  std::copy_n(first(leaf) + kHalf, kHalf, keys.end() - kHalf);
-  insert_at(block, leaf + 1, leaves, static_cast<std::uint8_t>(leaves));
-  insert_at(upto, leaf, leaves, static_cast<std::uint16_t>(upto[leaf] - kHalf));
-  insert_at(best, leaf, leaves, first(leaf)[kHalf - 1]);
+void RankedValues::Node::cut(std::size_t place) {
+  constexpr std::size_t kHalf = kValues / 2;
+  all.emplace_back();
+  auto& lower = leaf(place).keys;
+  std::copy(lower.begin() + kHalf, lower.end(), all.back().keys.begin());
+  std::fill(lower.begin() + kHalf, lower.end(), kNone);
+  insert_at(made, place + 1, leaves, static_cast<std::uint8_t>(leaves));
+  insert_at(upto, place, leaves, static_cast<std::uint16_t>(upto[place] - kHalf));
+  insert_at(best, place, leaves, lower[kHalf - 1]);
   ++leaves;
 }
 
 void RankedValues::cut(std::size_t place) {
   const Node whole = std::move(node(place));
   Node lower, upper;
-  for (std::size_t leaf = 0; leaf < kMost; ++leaf) {
-    (leaf < kMost / 2 ? lower : upper).append(whole.first(leaf), whole.size(leaf));
+  for (std::size_t leaf = 0; leaf < kLeaves; ++leaf) {
+    (leaf < kLeaves / 2 ? lower : upper).append(whole.leaf(leaf), whole.size(leaf));
   }
+  tree_to_sizes();
+  tree_[place] = lower.size();
+  insert_at(tree_, place + 1, upper.size());
+  sizes_to_tree();
   insert_at(best_, place, lower.best[lower.leaves - 1]);
   node(place) = std::move(lower);
   insert_at(order_, place + 1, static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back(std::move(upper));
-  count();
 }
 
-void RankedValues::count() {
-  tree_.assign(order_.size(), 0);
+void RankedValues::tree_to_sizes() {
+  for (std::size_t k = tree_.size(); k > 0; --k) {
+    const std::size_t above = k + (k & -k);
+    if (above <= tree_.size()) tree_[above - 1] -= tree_[k - 1];
+  }
+}
+
+void RankedValues::sizes_to_tree() {
   for (std::size_t k = 1; k <= tree_.size(); ++k) {
-    tree_[k - 1] += node(k - 1).before(node(k - 1).leaves);
     const std::size_t above = k + (k & -k);
     if (above <= tree_.size()) tree_[above - 1] += tree_[k - 1];
   }
@@ -188,12 +198,12 @@ RankedValues::Neighbours RankedValues::at(std::size_t place) const {
   const auto* const end = own.upto.data() + own.leaves;
   const auto leaf =
       static_cast<std::size_t>(std::upper_bound(own.upto.data(), end, place) - own.upto.data());
-  const Key* const key = own.first(leaf) + (place - own.before(leaf));
+  const Key* const key = &own.leaf(leaf).keys[place - own.before(leaf)];
   const Key* next = key + 1;
   if (place + 1 == own.upto[leaf]) {  // the next leaf's first, or the next node's
     const bool is_last = leaf + 1 == own.leaves;
     if (is_last && n + 1 == order_.size()) return {value_of(*key), value_of(*key)};
-    next = is_last ? node(n + 1).first(0) : own.first(leaf + 1);
+    next = is_last ? node(n + 1).leaf(0).keys.data() : own.leaf(leaf + 1).keys.data();
   }
   return {value_of(*key), value_of(*next)};
 }
@@ -204,7 +214,7 @@ std::vector<double> RankedValues::all() const {
   for (const std::uint32_t index : order_) {
     const Node& own = nodes_[index];
     for (std::size_t leaf = 0; leaf < own.leaves; ++leaf) {
-      const Key* const first = own.first(leaf);
+      const Key* const first = own.leaf(leaf).keys.data();
       std::transform(first, first + own.size(leaf), std::back_inserter(values), value_of);
     }
   }

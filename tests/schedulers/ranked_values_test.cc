@@ -55,7 +55,7 @@ TEST_CASE("values that only rise, only fall or are all the same keep their place
     for (int i = 0; i < 10000; ++i) {
       REQUIRE(ranked.add(slope * i) == (slope < 0 ? static_cast<std::size_t>(i) : 0));
     }
-    for (const int place : {0, 63, 64, 4095, 4096, 9999}) {
+    for (const int place : {0, 63, 64, 127, 128, 1023, 1024, 4095, 4096, 9999}) {
       const double value = slope < 0 ? place - 9999 : slope * place;
       CHECK(ranked.at(static_cast<std::size_t>(place)).value == value);
     }

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/agent_contract.h"
@@ -78,7 +78,7 @@ class Peers {
   std::vector<std::string_view> unpacked(Link& link, std::string_view frame);
 
   std::uint64_t epoch_;
-  std::map<std::string, AgentNumber> numbers_;
+  std::unordered_map<std::string, AgentNumber> numbers_;
   std::deque<Peer> peers_;  // by number; without an identity where there is none of that number
   LinkAgenda agenda_;
   std::string complaint_;

@@ -155,8 +155,7 @@ bool BareDriver::run_turn() {
 
 void BareDriver::flush_commands() {
   peers_.flush(now_, [this](const std::string& identity, std::string frame) {
-    const AgentNumber node = *peers_.number_of(identity);
-    outgoing_.push_back({node, std::move(frame)});
+    outgoing_.push_back({&identity, std::move(frame)});
     return true;
   });
 }
@@ -198,7 +197,7 @@ void BareSweep::turn(AgentNumber node, const std::vector<std::string>& frames) {
   driver_.turn(now_, node, frames);
   spent_ += cpu_time() - start - (driver_.proposing() - proposed);
   for (const BareDriver::Outgoing& answer : driver_.outgoing()) {
-    nodes_[answer.node.value].hear(answer.frame);
+    nodes_[std::stoul(*answer.identity)].hear(answer.frame);
   }
 }
 

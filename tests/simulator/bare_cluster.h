@@ -86,7 +86,7 @@ class BareDriver : private TurnEdges {
   // Runs one turn. The frames for nodes are in `outgoing` then.
   void turn(Duration now, AgentNumber node, const std::vector<std::string>& frames);
   struct Outgoing {
-    AgentNumber node;
+    const std::string* identity;
     std::string frame;
   };
   std::vector<Outgoing>& outgoing() { return outgoing_; }

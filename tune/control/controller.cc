@@ -92,7 +92,7 @@ void Controller::on(const DriverStarted& event) {
 void Controller::on(const FromAgent& event) {
   parts_->returning.check_words(event);
   std::visit([&](const auto& what) { on_agent(event.agent, what); }, event.event);
-  if (state_->nodes.contains(event.agent)) state_->nodes.set_heard(event.agent, event.number);
+  state_->nodes.set_heard(event.agent, event.number);
 }
 
 void Controller::on(const AgentLost& event) {

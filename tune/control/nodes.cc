@@ -102,6 +102,11 @@ void Nodes::set_back(AgentNumber agent) {
   if (away_.erase(agent) > 0) open_if_free(agent);
 }
 
+void Nodes::set_heard(AgentNumber agent, std::uint64_t number) {
+  const auto found = agents_.find(agent);
+  if (found != agents_.end()) found->second.heard = number;
+}
+
 void Nodes::hear_again(AgentNumber agent, const AgentHello& hello, ExperimentTime now) {
   Agent& known = agents_.at(agent);
   known.hello.lasts = hello.lasts;

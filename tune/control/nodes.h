@@ -3,9 +3,9 @@
 // A node takes no trial before its zygote has loaded the trainable (ready), and none after the
 // agent has said that it starts no more (out). Nor does it take one while an agent that was there
 // before has one of its GPUs, known by their UUIDs: an agent that is started again comes before its
-// former life is known to be gone, and what that one was promised may still run. And none while it is
-// away: it was there under a driver before, and has not said yet what runs there, or something runs
-// that nobody knows.
+// former life is known to be gone, and what that one was promised may still run. And none while it
+// is away: it was there under a driver before, and has not said yet what runs there, or something
+// runs that nobody knows.
 #pragma once
 
 #include <cstdint>
@@ -62,14 +62,15 @@ class Nodes {
   std::size_t away() const { return away_.size(); }  // how many are
   // It has said hello to a driver that has come after the one it joined.
   void hear_again(AgentNumber agent, const AgentHello& hello, ExperimentTime now);
-  // The number of the newest event that it told (FromAgent); 0: not known.
-  void set_heard(AgentNumber agent, std::uint64_t number) { agents_.at(agent).heard = number; }
+  // The number of the newest event that it told (FromAgent); 0: not known. Of an agent that is not
+  // there nothing is kept.
+  void set_heard(AgentNumber agent, std::uint64_t number);
   std::uint64_t heard(AgentNumber agent) const { return agents_.at(agent).heard; }
   // The earlier agent that has one of its GPUs, for people; empty: there is none.
   std::string holder_of_its_gpus(AgentNumber agent) const;
   // The nodes that are out, and why, for people; empty: none is.
   std::string why_out() const;
-  void leave(AgentNumber agent);      // with everything it was promised
+  void leave(AgentNumber agent);  // with everything it was promised
   void clear();
 
   // The names of the places a trial runs on: its GPUs, by their UUID where they have one ("GPU 1 of
@@ -133,7 +134,8 @@ class Nodes {
 
   ResourceRequest request_;
   std::map<AgentNumber, Agent> agents_;
-  std::vector<AgentNumber> order_;  // in which they joined: numbers are given when one is first heard
+  std::vector<AgentNumber>
+      order_;  // in which they joined: numbers are given when one is first heard
   std::map<std::string, Devices> devices_;  // by place; several agents may run on one node
   std::map<std::string, std::vector<AgentNumber>> owners_;  // of GPUs, by UUID, as they joined
   std::map<AgentNumber, std::string> out_;                  // and why

@@ -49,7 +49,7 @@ void ReturningNodes::say_who_is_kept(const std::set<AgentNumber>& kept) const {
 
 void ReturningNodes::check_words(const FromAgent& event) {
   const Nodes& nodes = state_.nodes;
-  if (!nodes.contains(event.agent) || !nodes.is_away(event.agent)) return;
+  if (!nodes.is_away(event.agent)) return;
   const std::uint64_t heard = nodes.heard(event.agent);
   if (heard == 0 || event.number <= heard + 1) return;
   abandoned_.abandon(event.agent);

@@ -1,5 +1,6 @@
 #include "core/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -52,22 +53,10 @@ enum Tag : std::uint8_t {
 }
 
 template <class T>
-void put(std::string& out, std::uint8_t tag, T value) {
-  char bytes[1 + sizeof(T)];
-  bytes[0] = static_cast<char>(tag);
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    bytes[1 + i] = static_cast<char>(value >> (8 * (sizeof(T) - 1 - i)));
-  }
-  out.append(bytes, sizeof bytes);
-}
-
-std::uint64_t big_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  if (bytes.size() == sizeof value) {
-    std::memcpy(&value, bytes.data(), sizeof value);
-    return __builtin_bswap64(value);
-  }
-  for (unsigned char byte : bytes) value = value << 8 | byte;
+T big_endian(T value) {  // and back
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
   return value;
 }
 
@@ -93,24 +82,49 @@ void other_contract(const char* name, std::uint32_t found, std::uint32_t spoken)
 
 // ---- Writing ------------------------------------------------------------------------------------
 
+template <class T>
+void PackWriter::put(std::uint8_t tag, T value) {
+  value = big_endian(value);
+  char* const at = room(1 + sizeof(T));
+  *at = static_cast<char>(tag);
+  std::memcpy(at + 1, &value, sizeof(T));
+}
+
+// Of a large message not all that is reserved is touched before it is written.
+void PackWriter::grow(std::size_t count) {
+  constexpr std::size_t kTouched = 64 * 1024;
+  const std::size_t wanted = size_ + count;
+  if (wanted > out_.capacity()) out_.reserve(std::max(2 * out_.capacity(), wanted));
+  out_.resize(std::min(out_.capacity(), wanted + kTouched));
+}
+
+std::string PackWriter::take() {
+  out_.resize(std::exchange(size_, 0));
+  return std::exchange(out_, {});
+}
+
+void PackWriter::raw(std::string_view packed) {
+  if (!packed.empty()) std::memcpy(room(packed.size()), packed.data(), packed.size());
+}
+
 void PackWriter::null() {
-  out_.push_back(static_cast<char>(kNil));
+  byte(kNil);
 }
 void PackWriter::boolean(bool value) {
-  out_.push_back(static_cast<char>(value ? kTrue : kFalse));
+  byte(value ? kTrue : kFalse);
 }
 
 void PackWriter::unsigned_integer(std::uint64_t value) {
   if (value < 0x80) {
-    out_.push_back(static_cast<char>(value));
+    byte(static_cast<std::uint64_t>(value));
   } else if (value <= 0xff) {
-    put(out_, kUint8, static_cast<std::uint8_t>(value));
+    put(kUint8, static_cast<std::uint8_t>(value));
   } else if (value <= 0xffff) {
-    put(out_, kUint16, static_cast<std::uint16_t>(value));
+    put(kUint16, static_cast<std::uint16_t>(value));
   } else if (value <= 0xffffffff) {
-    put(out_, kUint32, static_cast<std::uint32_t>(value));
+    put(kUint32, static_cast<std::uint32_t>(value));
   } else {
-    put(out_, kUint64, value);
+    put(kUint64, value);
   }
 }
 
@@ -118,63 +132,63 @@ void PackWriter::integer(std::int64_t value) {
   if (value >= 0) {
     unsigned_integer(static_cast<std::uint64_t>(value));
   } else if (value >= -32) {
-    out_.push_back(static_cast<char>(value));
+    byte(static_cast<std::uint64_t>(value));
   } else if (value >= INT8_MIN) {
-    put(out_, kInt8, static_cast<std::uint8_t>(value));
+    put(kInt8, static_cast<std::uint8_t>(value));
   } else if (value >= INT16_MIN) {
-    put(out_, kInt16, static_cast<std::uint16_t>(value));
+    put(kInt16, static_cast<std::uint16_t>(value));
   } else if (value >= INT32_MIN) {
-    put(out_, kInt32, static_cast<std::uint32_t>(value));
+    put(kInt32, static_cast<std::uint32_t>(value));
   } else {
-    put(out_, kInt64, static_cast<std::uint64_t>(value));
+    put(kInt64, static_cast<std::uint64_t>(value));
   }
 }
 
 void PackWriter::number(double value) {
-  put(out_, kFloat64, std::bit_cast<std::uint64_t>(value));
+  put(kFloat64, std::bit_cast<std::uint64_t>(value));
 }
 
 void PackWriter::text(std::string_view value) {
   if (value.size() < 32) {
-    out_.push_back(static_cast<char>(kFixText | value.size()));
+    byte(kFixText | value.size());
   } else if (value.size() <= 0xff) {
-    put(out_, kText8, static_cast<std::uint8_t>(value.size()));
+    put(kText8, static_cast<std::uint8_t>(value.size()));
   } else if (value.size() <= 0xffff) {
-    put(out_, kText16, static_cast<std::uint16_t>(value.size()));
+    put(kText16, static_cast<std::uint16_t>(value.size()));
   } else {
-    put(out_, kText32, static_cast<std::uint32_t>(value.size()));
+    put(kText32, static_cast<std::uint32_t>(value.size()));
   }
-  out_.append(value);
+  raw(value);
 }
 
 void PackWriter::binary(std::string_view value) {
   if (value.size() <= 0xff) {
-    put(out_, kBin8, static_cast<std::uint8_t>(value.size()));
+    put(kBin8, static_cast<std::uint8_t>(value.size()));
   } else if (value.size() <= 0xffff) {
-    put(out_, kBin16, static_cast<std::uint16_t>(value.size()));
+    put(kBin16, static_cast<std::uint16_t>(value.size()));
   } else {
-    put(out_, kBin32, static_cast<std::uint32_t>(value.size()));
+    put(kBin32, static_cast<std::uint32_t>(value.size()));
   }
-  out_.append(value);
+  raw(value);
 }
 
 void PackWriter::array(std::size_t size) {
   if (size < 16) {
-    out_.push_back(static_cast<char>(kFixArray | size));
+    byte(kFixArray | size);
   } else if (size <= 0xffff) {
-    put(out_, kArray16, static_cast<std::uint16_t>(size));
+    put(kArray16, static_cast<std::uint16_t>(size));
   } else {
-    put(out_, kArray32, static_cast<std::uint32_t>(size));
+    put(kArray32, static_cast<std::uint32_t>(size));
   }
 }
 
 void PackWriter::map(std::size_t size) {
   if (size < 16) {
-    out_.push_back(static_cast<char>(kFixMap | size));
+    byte(kFixMap | size);
   } else if (size <= 0xffff) {
-    put(out_, kMap16, static_cast<std::uint16_t>(size));
+    put(kMap16, static_cast<std::uint16_t>(size));
   } else {
-    put(out_, kMap32, static_cast<std::uint32_t>(size));
+    put(kMap32, static_cast<std::uint32_t>(size));
   }
 }
 
@@ -213,8 +227,21 @@ inline std::string_view PackReader::take(std::size_t count) {
   return taken;
 }
 
+inline std::uint8_t PackReader::byte() {
+  if (at_end()) malformed("it ends too early", position_);
+  return static_cast<std::uint8_t>(bytes_[position_++]);
+}
+
+template <class T>
+T PackReader::fixed() {
+  T value;
+  std::memcpy(&value, take(sizeof value).data(), sizeof value);
+  return big_endian(value);
+}
+
 std::size_t PackReader::length(std::size_t bytes) {
-  return big_endian(take(bytes));
+  if (bytes == 1) return byte();
+  return bytes == 2 ? fixed<std::uint16_t>() : fixed<std::uint32_t>();
 }
 
 namespace {
@@ -270,36 +297,36 @@ PackReader::Type PackReader::peek() const {
 }
 
 void PackReader::null() {
-  if (static_cast<std::uint8_t>(take(1)[0]) != kNil) malformed("expected null", position_ - 1);
+  if (byte() != kNil) malformed("expected null", position_ - 1);
 }
 
 bool PackReader::boolean() {
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  const auto tag = byte();
   if (tag != kTrue && tag != kFalse) malformed("expected a bool", position_ - 1);
   return tag == kTrue;
 }
 
 std::int64_t PackReader::integer() {
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  const auto tag = byte();
   if (tag < 0x80) return tag;
   if (tag >= 0xe0) return static_cast<std::int8_t>(tag);
   switch (tag) {
     case kUint8:
-      return static_cast<std::int64_t>(big_endian(take(1)));
+      return byte();
     case kUint16:
-      return static_cast<std::int64_t>(big_endian(take(2)));
+      return fixed<std::uint16_t>();
     case kUint32:
-      return static_cast<std::int64_t>(big_endian(take(4)));
+      return fixed<std::uint32_t>();
     case kInt8:
-      return static_cast<std::int8_t>(big_endian(take(1)));
+      return static_cast<std::int8_t>(byte());
     case kInt16:
-      return static_cast<std::int16_t>(big_endian(take(2)));
+      return static_cast<std::int16_t>(fixed<std::uint16_t>());
     case kInt32:
-      return static_cast<std::int32_t>(big_endian(take(4)));
+      return static_cast<std::int32_t>(fixed<std::uint32_t>());
     case kInt64:
-      return static_cast<std::int64_t>(big_endian(take(8)));
+      return static_cast<std::int64_t>(fixed<std::uint64_t>());
     case kUint64: {
-      const std::uint64_t value = big_endian(take(8));
+      const std::uint64_t value = fixed<std::uint64_t>();
       if (value > INT64_MAX) malformed("an integer above 2^63 - 1", position_ - 8);
       return static_cast<std::int64_t>(value);
     }
@@ -311,7 +338,7 @@ std::int64_t PackReader::integer() {
 std::uint64_t PackReader::unsigned_integer() {
   if (!at_end() && static_cast<std::uint8_t>(bytes_[position_]) == kUint64) {
     take(1);
-    return big_endian(take(8));
+    return fixed<std::uint64_t>();
   }
   const std::int64_t value = integer();
   if (value < 0) malformed("a negative number", position_);
@@ -322,26 +349,26 @@ double PackReader::number() {
   const Type type = peek();
   if (type == Type::kInt) return static_cast<double>(integer());
   if (type != Type::kFloat) malformed("expected a number", position_);
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
-  if (tag == kFloat64) return std::bit_cast<double>(big_endian(take(8)));
-  return std::bit_cast<float>(static_cast<std::uint32_t>(big_endian(take(4))));
+  const auto tag = byte();
+  if (tag == kFloat64) return std::bit_cast<double>(fixed<std::uint64_t>());
+  return std::bit_cast<float>(fixed<std::uint32_t>());
 }
 
 std::string_view PackReader::text() {
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  const auto tag = byte();
   if (tag >= kFixText && tag < kNil) return take(tag & 0x1f);
   if (tag < kText8 || tag > kText32) malformed("expected text", position_ - 1);
   return take(length(std::size_t{1} << (tag - kText8)));
 }
 
 std::string_view PackReader::binary() {
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  const auto tag = byte();
   if (tag < kBin8 || tag > kBin32) malformed("expected bytes", position_ - 1);
   return take(length(std::size_t{1} << (tag - kBin8)));
 }
 
 std::size_t PackReader::array() {
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  const auto tag = byte();
   std::size_t size = tag & 0x0f;
   if (tag == kArray16 || tag == kArray32) {
     size = length(tag == kArray16 ? 2 : 4);
@@ -353,7 +380,7 @@ std::size_t PackReader::array() {
 }
 
 std::size_t PackReader::map() {
-  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  const auto tag = byte();
   std::size_t size = tag & 0x0f;
   if (tag == kMap16 || tag == kMap32) {
     size = length(tag == kMap16 ? 2 : 4);

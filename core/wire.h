@@ -52,15 +52,27 @@ class PackWriter {
   void array(std::size_t size);
   void map(std::size_t size);
   void value(const Value& value);
-  void raw(std::string_view packed) { out_.append(packed); }  // already MessagePack
+  void raw(std::string_view packed);  // already MessagePack
 
-  const std::string& bytes() const { return out_; }
-  std::string take() { return std::exchange(out_, {}); }
-  void clear() { out_.clear(); }
+  std::string_view bytes() const { return {out_.data(), size_}; }
+  std::string take();
+  void clear() { size_ = 0; }
   void reserve(std::size_t bytes) { out_.reserve(bytes); }
 
  private:
+  // So many bytes, to be written. Most values have a few bytes, for which a string's own functions
+  // cost more than all else.
+  char* room(std::size_t count) {
+    if (out_.size() - size_ < count) grow(count);
+    return out_.data() + std::exchange(size_, size_ + count);
+  }
+  void grow(std::size_t count);
+  void byte(std::uint64_t value) { *room(1) = static_cast<char>(value); }
+  template <class T>
+  void put(std::uint8_t tag, T value);
+
   std::string out_;
+  std::size_t size_ = 0;  // written
 };
 
 // A cursor over MessagePack bytes that it does not own.
@@ -76,18 +88,21 @@ class PackReader {
   bool boolean();
   std::int64_t integer();
   std::uint64_t unsigned_integer();
-  double number();                 // an integer is accepted
-  std::string_view text();         // points into the input
+  double number();          // an integer is accepted
+  std::string_view text();  // points into the input
   std::string_view binary();
-  std::size_t array();             // number of items that follow
-  std::size_t map();               // number of key and value pairs that follow
-  void skip();                     // one whole value
-  std::string_view raw();          // the bytes of one whole value; moves past it
+  std::size_t array();     // number of items that follow
+  std::size_t map();       // number of key and value pairs that follow
+  void skip();             // one whole value
+  std::string_view raw();  // the bytes of one whole value; moves past it
   Value value();
-  void expect_end() const;         // Error when bytes are left
+  void expect_end() const;  // Error when bytes are left
 
  private:
+  std::uint8_t byte();
   std::string_view take(std::size_t count);
+  template <class T>
+  T fixed();
   std::size_t length(std::size_t bytes);
   void skip(int depth);
   Value value(int depth);
@@ -133,7 +148,8 @@ inline constexpr bool kIsStringMap<std::map<std::string, V>> = true;
 template <class T>
 concept TaggedId = requires(T id) {
   { id.value } -> std::same_as<std::uint32_t&>;
-} && sizeof(T) == sizeof(std::uint32_t);
+}
+&&sizeof(T) == sizeof(std::uint32_t);
 
 [[noreturn]] void other_contract(const char* name, std::uint32_t found, std::uint32_t spoken);
 

@@ -14,7 +14,7 @@ void Channel::send(const WorkerEvent& event) {
   const std::lock_guard lock(sending_);
   output_.clear();
   encode(output_, event);
-  const std::string& payload = output_.bytes();
+  const std::string_view payload = output_.bytes();
   char header[kFrameHeaderBytes];
   put_frame_header(header, payload.size());
   std::array<iovec, 2> parts{

@@ -52,7 +52,7 @@ bool WorkerSession::end_step(const Result& result, const Save* save) {
   const Duration ended = now();
   packed_result_.clear();
   packed_result_.value(result);
-  machine_.on_report(ended, {packed_result_.bytes()}, save != nullptr);
+  machine_.on_report(ended, {std::string(packed_result_.bytes())}, save != nullptr);
   context_.iteration_ = machine_.iteration();
   return carry_out(save);
 }

@@ -127,7 +127,7 @@ void DriverMachine::end_silent(const std::string& identity, Agent& agent, Time s
   actions_.emplace_back(EndAgent{identity});
 }
 
-bool DriverMachine::on_told(Peers::Told told) {
+bool DriverMachine::on_told(Peers::Told&& told) {
   const bool joins = std::holds_alternative<Apart<AgentHello>>(told.event);
   if (joins && lost_.contains(told.agent)) return false;
   if (joins && std::get<Apart<AgentHello>>(told.event)->joined) joining_.insert(told.agent);
@@ -254,6 +254,7 @@ std::vector<std::string> DriverMachine::take_notices() {
 
 // `bytes` are in the turn already.
 void DriverMachine::take_told(TurnContents& contents, std::size_t bytes) {
+  contents.events.reserve(contents.events.size() + told_.size());
   while (!told_.empty() && fits(told_.front().bytes, bytes)) {
     Peers::Told& told = told_.front();
     told_bytes_ -= told.bytes;

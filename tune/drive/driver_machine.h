@@ -127,7 +127,7 @@ class DriverMachine {
   // The bytes that agents may still tell before the next turn. 0: their sockets are left alone.
   std::size_t room_for_told() const { return kMaxToldBytes - std::min(told_bytes_, kMaxToldBytes); }
   // False: the event is dropped, as a lost agent does not join again.
-  bool on_told(Peers::Told told);
+  bool on_told(Peers::Told&& told);
   // False for a later signal: the driver ends at once.
   bool on_signal(int signal);
   // The process that waits for this driver is gone: as a first signal, this one. It is not counted,

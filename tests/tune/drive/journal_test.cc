@@ -411,7 +411,7 @@ std::string with_unknown_kind(const std::function<void(PackWriter&)>& write_even
   entry.array(4), entry.integer(2'000'000'000), entry.integer(0);
   entry.array(2), encode(entry, Event(InterruptRequested{2})), write_event(entry);
   encode(entry, kJournalFormat);
-  return entry.bytes();
+  return entry.take();
 }
 
 TEST_CASE("a kind of event that is not known is refused, and not skipped") {

@@ -42,6 +42,9 @@ struct Packed {
 
 class PackWriter {
  public:
+  PackWriter() = default;
+  PackWriter(const PackWriter&) = default;  // and no move, which would leave a size without bytes
+  PackWriter& operator=(const PackWriter&) = default;
   void null();
   void boolean(bool value);
   void integer(std::int64_t value);

@@ -119,5 +119,24 @@ TEST_CASE("while a look at the experiment's lock stalls results go on and a sign
   CHECK(sweep.run->wait().code == 128 + SIGINT);
 }
 
+TEST_CASE("a sweep that ends while a new join key cannot be written says what it waits for") {
+  Stalled sweep("name", "keys.json");
+  sweep.start(yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 100}",
+                    .num_samples = 2,
+                    .rest = "stop: {training_iteration: 600}\nlisten: 127.0.0.1:0\n"}));
+  REQUIRE(Sandbox::eventually([&] { return has_results(sweep.box, "results/s", 1); }));
+  sweep.begin();
+  Running rotation(sweep.box.start_tune({"token", "results/s", "--rotate"}));
+  REQUIRE(sweep.is_met());
+  sweep.run->signal(SIGINT);
+  CHECK(Sandbox::eventually([&] {
+    return testing::has(sweep.run->said(), "waiting until the new join key is written");
+  }));
+  CHECK(sweep.runs());
+  sweep.end();
+  CHECK(sweep.run->wait().code == 128 + SIGINT);
+  rotation.wait();
+}
+
 }  // namespace
 }  // namespace tune

@@ -238,6 +238,10 @@ void Door::dismiss(AgentNumber agent) {
   endpoint_->send(agent, Shutdown{cause, true});
 }
 
+bool Door::await_keys(std::chrono::milliseconds limit) const {
+  return !written_.valid() || written_.wait_for(limit) == std::future_status::ready;
+}
+
 void Door::close() const {
   if (written_.valid()) written_.wait();
   std::error_code ignored;

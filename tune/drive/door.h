@@ -70,7 +70,10 @@ class Door {
   std::vector<std::string> take_refused();  // where it takes checkpoints
   // The answer is for the user. Throws as find_node().
   std::string drain(const Value& request, const Nodes& nodes);
+  // Waits so long for keys that are being written; false: they are not yet.
+  bool await_keys(std::chrono::milliseconds limit) const;
   // All is over. Machines were told; those that were not heard find that the join file is gone.
+  // Waits for keys that are being written.
   void close() const;
   // Waits a little until machines know.
   void part(const Nodes& nodes) const;

@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kAgentEnd{30};
 constexpr std::chrono::seconds kPoolEnd{20};  // for an engine to end its allocations
+constexpr milliseconds kKeysEnd{2000};        // after that a person is told
 constexpr milliseconds kLoggersEnd{10'000}, kLoggersEndAtOnce{500};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 
@@ -29,6 +30,9 @@ void DriverShell::end_agents() {
     endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{{}, false, at_once});
   }
   endpoint_->flush(now());
+  if (door_ && !door_->await_keys(kKeysEnd)) {
+    show_notice("waiting until the new join key is written: the experiment's disk does not answer");
+  }
   if (door_) door_->close();
   if (!at_once && peers().size() > 0) {
     if (door_) door_->part(controller().nodes());

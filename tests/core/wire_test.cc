@@ -308,5 +308,28 @@ TEST_CASE("frames come out whole however the bytes come in") {
   CHECK_HAS(protocol_refusal([&] { buffer.next(); }), "4294967295");
 }
 
+TEST_CASE("a writer is used again after its bytes are taken or cleared, also for large messages") {
+  PackWriter out;
+  for (const std::size_t size : {0u, 1u, 14u, 15u, 300u, 70'000u, 3'000'000u, 5u}) {
+    CAPTURE(size);
+    const std::string text(size, 'x');
+    out.clear();
+    out.text("cleared");
+    out.clear();
+    out.array(3), out.text(text), out.integer(-7), out.number(1.5);
+    const std::string bytes(out.bytes());
+    const PackWriter copy = out;
+    CHECK(out.take() == bytes);
+    CHECK(out.bytes().empty());
+    CHECK(copy.bytes() == bytes);
+    PackReader in(bytes);
+    CHECK(in.array() == 3);
+    CHECK(in.text() == text);
+    CHECK(in.integer() == -7);
+    CHECK(in.number() == 1.5);
+    in.expect_end();
+  }
+}
+
 }  // namespace
 }  // namespace tune

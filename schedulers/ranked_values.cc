@@ -122,6 +122,13 @@ std::size_t RankedValues::add(const Seat& found) {
   return better;
 }
 
+// The second makes room for all: leaves are not copied as their number grows, and a node of few
+// values stays small.
+RankedValues::Leaf& RankedValues::Node::make_leaf() {
+  if (leaves == 1) all.reserve(kLeaves);
+  return all.emplace_back();
+}
+
 void RankedValues::Node::insert(std::size_t place, std::size_t at, Key key) {
   const std::size_t count = size(place);
   auto& keys = leaf(place).keys;
@@ -131,7 +138,7 @@ void RankedValues::Node::insert(std::size_t place, std::size_t at, Key key) {
 }
 
 void RankedValues::Node::append(const Leaf& leaf, std::size_t count) {
-  all.push_back(leaf);
+  make_leaf() = leaf;
   made[leaves] = static_cast<std::uint8_t>(leaves);
   if (count > 0) best[leaves] = leaf.keys[count - 1];
   upto[leaves] = static_cast<std::uint16_t>(before(leaves) + count);
@@ -140,9 +147,9 @@ void RankedValues::Node::append(const Leaf& leaf, std::size_t count) {
 
 void RankedValues::Node::cut(std::size_t place) {
   constexpr std::size_t kHalf = kValues / 2;
-  all.emplace_back();
+  Leaf& upper = make_leaf();
   auto& lower = leaf(place).keys;
-  std::copy(lower.begin() + kHalf, lower.end(), all.back().keys.begin());
+  std::copy(lower.begin() + kHalf, lower.end(), upper.keys.begin());
   std::fill(lower.begin() + kHalf, lower.end(), kNone);
   insert_at(made, place + 1, leaves, static_cast<std::uint8_t>(leaves));
   insert_at(upto, place, leaves, static_cast<std::uint16_t>(upto[place] - kHalf));

@@ -58,6 +58,7 @@ class RankedValues {
     std::size_t size(std::size_t leaf) const { return upto[leaf] - before(leaf); }
     const Leaf& leaf(std::size_t place) const { return all[made[place]]; }
     Leaf& leaf(std::size_t place) { return all[made[place]]; }
+    Leaf& make_leaf();
     void insert(std::size_t place, std::size_t at, Key key);
     void append(const Leaf& leaf, std::size_t count);  // behind all others
     void cut(std::size_t place);

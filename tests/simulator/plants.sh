@@ -6,7 +6,7 @@
 # A plant is a patch of one production file (tests/simulator/plants/NAME.patch) that says above its
 # first line what it breaks:
 #
-#   found by: the promise that fails          (several lines: any of them)
+#   found by: the promise that fails, whole   (several lines: any of them)
 #   with: --pool                              (options of tune_simulate; or none)
 #
 # It must be found within 20,000 seeds. Most plants are within 300; any change of what the simulator

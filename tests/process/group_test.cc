@@ -120,14 +120,18 @@ TEST_CASE("a rank that is stopped is named after group_timeout_s, whatever it is
 }
 
 // The limits of time are far: only the death itself can end these groups so soon.
-void check_kill_ends(const std::string& phases, int failures) {
+void check_kill_ends(const std::string& phases, int failures, std::size_t trials) {
   Sandbox box;
   box.write("sweep.yaml", sweep(phases, failures, {"[kill]", "group_timeout_s: 600\n"}));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "27", "--quiet"});
   CHECK(run.ends_within(std::chrono::seconds(60)));
-  INFO(run.wait().err);
+  const Finished end = run.wait();
+  INFO(end.err);
+  CHECK(end.code == 1);  // all trials fail
   check_nothing_left(box, "results/s");
-  for (const fs::path& trial : trial_folders(box, "results/s")) {
+  const std::vector<fs::path> folders = trial_folders(box, "results/s");
+  CHECK(folders.size() == trials);
+  for (const fs::path& trial : folders) {
     const std::string folder = "results/s/" + trial.filename().string();
     const std::string error = box.read(folder + "/error.txt");
     const std::string rank = parameter(box.read(folder + "/params.json"), "fail_rank");
@@ -137,10 +141,10 @@ void check_kill_ends(const std::string& phases, int failures) {
 
 TEST_CASE("a rank that is killed ends its group at once, whatever it is in") {
   SUBCASE("setup, a step or a save") {
-    check_kill_ends("{grid_search: [setup, step, save]}", 0);
+    check_kill_ends("{grid_search: [setup, step, save]}", 0, 9);
   }
   SUBCASE("a load") {
-    check_kill_ends("[step, load]", 1);
+    check_kill_ends("[step, load]", 1, 3);
   }
 }
 

@@ -72,6 +72,15 @@ TEST_CASE("a sweep leaves the best configuration on stdout and every file of its
   CHECK_FALSE(testing::has(quiet.err, "Status"));
 }
 
+// The numbers of results that the trials of results/s have.
+std::multiset<std::size_t> lengths_of_trials(Sandbox& box) {
+  std::multiset<std::size_t> lengths;
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    lengths.insert(lines_of(box.read(fs::relative(trial, box.path()) / "result.json")).size());
+  }
+  return lengths;
+}
+
 TEST_CASE("asha stops weak trials early and says so") {
   Sandbox box;
   box.write(
@@ -87,6 +96,11 @@ TEST_CASE("asha stops weak trials early and says so") {
   CHECK_FALSE(testing::has(last, "None"));
   const auto rows = lines_of(box.read("results/s/results.csv"));
   CHECK(rows.size() == 13);
+  const auto lengths = lengths_of_trials(box);
+  CHECK(lengths.size() == 12);
+  CHECK(lengths.count(9) >= 1);
+  CHECK(lengths.count(9) < 12);
+  CHECK(lengths.count(1) + lengths.count(3) + lengths.count(9) == 12);
 }
 
 TEST_CASE("asha by promotion pauses trials at rungs and lets the best go on") {
@@ -102,10 +116,7 @@ TEST_CASE("asha by promotion pauses trials at rungs and lets the best go on") {
   CHECK_HAS(last, "Using AsyncHyperBand by promotion: num_stopped=");
   CHECK_HAS(last, "num_waiting=0");
   CHECK_HAS(last, "Number of trials: 9/9 (9 TERMINATED)");
-  std::multiset<std::size_t> lengths;
-  for (const fs::path& trial : trial_folders(box, "results/s")) {
-    lengths.insert(lines_of(box.read(fs::relative(trial, box.path()) / "result.json")).size());
-  }
+  const auto lengths = lengths_of_trials(box);
   CHECK(lengths.count(1) <= 6);
   CHECK(lengths.count(9) >= 1);
   CHECK(lengths.count(1) + lengths.count(3) + lengths.count(9) == 9);

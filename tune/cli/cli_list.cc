@@ -14,6 +14,7 @@
 #include "tune/cli/cli_orders.h"
 #include "tune/results/analysis.h"
 #include "tune/results/experiment_head.h"
+#include "tune/results/result_lines.h"
 
 namespace tune {
 
@@ -55,10 +56,9 @@ std::vector<ExperimentHead> heads_in(const fs::path& storage) {
 void find_best_trial(const Analysis& analysis, Listed& listed) try {
   if (analysis.metric().empty()) return;
   const TrialSummary best = analysis.best_trial();
-  const Result last = best.last_result();
-  const Value* value = last.find(analysis.metric());
-  if (value == nullptr || !value->is_number()) return;
-  listed.best = value->number();
+  const auto value = last_result_line(best.directory).number(analysis.metric());
+  if (!value) return;
+  listed.best = *value;
   listed.best_trial = best.id;
 } catch (const Error&) {
 }

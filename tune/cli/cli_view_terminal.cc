@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "tune/results/analysis.h"
+#include "tune/results/result_lines.h"
 #include "tune/show/status_block.h"
 #include "tune/show/text_plot.h"
 
@@ -42,11 +43,6 @@ bool shows_utf8() {
   return false;
 }
 
-double value_in(const Result& result, const std::string& metric) {
-  const Value* value = result.find(metric);
-  return value != nullptr && value->is_number() ? value->number() : std::nan("");
-}
-
 void print(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("{}\n", line);
   fmt::print("\n");
@@ -62,7 +58,7 @@ Standings standings_of(const Analysis& analysis, const std::string& metric, Mode
   double best = std::nan("");
   double number = 0;
   for (const TrialSummary& trial : analysis.trials()) {
-    const double value = value_in(trial.last_result(), metric);
+    const double value = last_result_line(trial.directory).number(metric).value_or(std::nan(""));
     const double at = number++;
     if (!std::isfinite(value)) continue;
     found.last.points.emplace_back(at, value);
@@ -110,9 +106,10 @@ int view_in_terminal(const std::string& directory) {
   std::vector<TextSeries> curves;
   for (std::size_t i = 0; i < std::min(kCurves, found.best.size()); ++i) {
     TextSeries& curve = curves.emplace_back(TextSeries{.points = {}, .is_line = true});
-    double iteration = 0;
-    for (const Result& result : found.best[i].second->results()) {
-      curve.points.emplace_back(++iteration, value_in(result, metric));
+    const std::vector<Result> results = found.best[i].second->results();
+    for (std::size_t at = 0; at < results.size(); ++at) {
+      const auto value = number_at(results[at], at + 1, metric);
+      curve.points.emplace_back(static_cast<double>(at + 1), value.value_or(std::nan("")));
     }
   }
   plot.title = fmt::format("{}: curves of the best {} trials", metric, curves.size());

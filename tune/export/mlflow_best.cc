@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "tune/export/mlflow.h"
 #include "tune/results/analysis.h"
+#include "tune/results/result_lines.h"
 
 namespace tune {
 
@@ -66,9 +67,7 @@ void MlflowExport::tell_best() {
   double value = 0;
   try {
     best = analysis.best_trial();
-    const Result last = best->last_result();
-    const Value* found = last.find(head_.metric);
-    if (found != nullptr && found->is_number()) value = found->number();
+    value = last_result_line(best->directory).number(head_.metric).value_or(0);
   } catch (const Error&) {
     return;  // no trial has a value, or there is no metric
   }

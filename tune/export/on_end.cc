@@ -17,6 +17,7 @@
 #include "core/platform/process.h"
 #include "core/platform/side_output.h"
 #include "tune/results/analysis.h"
+#include "tune/results/result_lines.h"
 
 namespace tune {
 
@@ -102,9 +103,7 @@ EndedRun ended_run(const std::filesystem::path& directory, const std::string& st
     if (run.metric.empty()) return run;
     const TrialSummary best = analysis.best_trial();
     EndedRun::Best told{.trial = best.id, .config = best.config()};
-    const Result last = best.last_result();
-    const Value* value = last.find(run.metric);
-    told.value = value != nullptr && value->is_number() ? value->number() : std::nan("");
+    told.value = last_result_line(best.directory).number(run.metric).value_or(std::nan(""));
     run.best = std::move(told);
   } catch (const Error&) {  // no trial has a value, say
   }

@@ -32,8 +32,8 @@ std::vector<ValueAt> values_of(const TrialSummary& trial, const std::string& met
   for (const Result& result : trial.results()) {
     ++iteration;
     if (end && iteration > *end) break;
-    const Value* value = result.find(metric);
-    if (value != nullptr && value->is_number()) history.result(kOnly, iteration, value->number());
+    const std::optional<double> value = number_at(result, iteration, metric);
+    if (value) history.result(kOnly, iteration, *value);
   }
   const KnownTrial& known = *history.find(kOnly);
   std::vector<ValueAt> values = known.rungs;

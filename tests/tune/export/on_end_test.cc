@@ -134,5 +134,18 @@ TEST_CASE("what an ended run was is read from its folder") {
   CHECK_FALSE(end_environment(none).contains("TUNE_BEST_TRIAL"));
 }
 
+TEST_CASE("the count of steps that a trial's own text hides is the best value all the same") {
+  const testing::TemporaryFolder folder;
+  const fs::path run = folder.path() / "s";
+  testing::begin_experiment(run);
+  testing::write_text(run / "experiment.json", testing::spec_text("training_iteration"));
+  testing::add_trial(run, 0, R"({"lr":0.1})",
+                     "{\"training_iteration\":\"epoch 1\"}\n"
+                     "{\"training_iteration\":\"epoch 2\",\"done\":true}\n");
+  const EndedRun told = ended_run(run, "finished");
+  REQUIRE(told.best.has_value());
+  CHECK(told.best->value == 2);
+}
+
 }  // namespace
 }  // namespace tune

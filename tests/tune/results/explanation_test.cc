@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/refusal.h"
 #include "tune/results/recorded_folder.h"
+#include "tune/results/recorded_trials.h"
 
 namespace tune {
 namespace {
@@ -324,6 +325,9 @@ TEST_CASE("the count of steps that a trial's own text hides in its files is foun
   const Analysis analysis = folder.load();
   CHECK(analysis.best_trial("training_iteration", Mode::kMax).id == other);
   CHECK(analysis.best_trial("training_iteration", Mode::kMax, Scope::kAll).id == other);
+  const std::vector<RecordedTrial> recorded = recorded_trials(analysis, "training_iteration");
+  REQUIRE(recorded.front().id == other);
+  CHECK(recorded.front().values.back() == ValueAt{27, 27});
 }
 
 TEST_CASE("why a trial ended is told for each way to end") {

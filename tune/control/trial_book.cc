@@ -132,13 +132,17 @@ void TrialBook::pause(Trial& trial) {
   trial.paused_by_scheduler = trial.verdict == StopKind::kPause;
   trial.verdict.reset();
   set_status(trial, TrialStatus::kPaused);
+  shorten(trial);
 }
 
 void TrialBook::hold(Trial& trial) {
   if (Numbers* from = group_of(trial)) from->erase(trial.number);
   trial.wish = Wish::kPause;
   trial.paused_by_scheduler = false;
-  if (trial.status != TrialStatus::kPaused) return set_status(trial, TrialStatus::kPaused);
+  if (trial.status != TrialStatus::kPaused) {
+    set_status(trial, TrialStatus::kPaused);
+    return shorten(trial);
+  }
   held_back_.insert(trial.number);
   out_->tell(TrialChanged{trial});
 }
@@ -153,15 +157,11 @@ namespace {
 
 constexpr std::size_t kMaxReasonBytes = 256;
 
-void shorten(std::string& text) {
+void shorten_text(std::string& text) {
   if (text.size() <= kMaxReasonBytes) return;
   std::size_t bytes = kMaxReasonBytes;
   while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;  // not within a character
   text = text.substr(0, bytes) + "...";
-}
-
-void shorten(std::optional<Reported>& report, const std::vector<std::string>& metrics) {
-  if (report) report->result = kept_result(report->result, metrics);
 }
 
 }  // namespace
@@ -174,15 +174,20 @@ void TrialBook::finish(Trial& trial, TrialStatus status) {
     shorten_failure(trial);
   }
   trial.expected.clear();
-  shorten(trial.last, metrics_);
-  shorten(trial.at_checkpoint, metrics_);
-  shorten(trial.reason);
+  shorten(trial);
+}
+
+void TrialBook::shorten(Trial& trial) const {
+  for (std::optional<Reported>* report : {&trial.last, &trial.at_checkpoint}) {
+    if (*report) (*report)->result = kept_result((*report)->result, metrics_);
+  }
+  shorten_text(trial.reason);
 }
 
 void TrialBook::shorten_failure(Trial& trial) {
   if (!trial.failure) return;
   Failure& failure = **trial.failure;
-  shorten(failure.cause);
+  shorten_text(failure.cause);
   failure.stderr_tail = std::string();
 }
 

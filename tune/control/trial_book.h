@@ -61,9 +61,9 @@ class TrialBook {
   // PENDING, RUNNING or PAUSED -> PAUSED by a user, until release: PAUSED -> PENDING.
   void hold(Trial& trial);
   void release(Trial& trial);
-  // The trial is over. The memory that it keeps is bounded, however much it reported: one result
-  // without its long parts, no result of its checkpoint except after an error, a reason of one
-  // line.
+  // The trial is over: it keeps no result of its checkpoint, except after an error. What trials
+  // keep that are over or paused is bounded, however much they reported: results without their long
+  // parts, a reason of one line.
   void finish(Trial& trial, TrialStatus status);
   // Drops the tail of stderr once it was told; the trial's file holds it.
   static void shorten_failure(Trial& trial);
@@ -94,6 +94,7 @@ class TrialBook {
   void retain_checkpoints(Trial& trial) const;
   bool is_held(const Trial& trial, const CheckpointRecord& record) const;
   void let_go_of_origin(Trial& trial);
+  void shorten(Trial& trial) const;
 
   Outbox* out_;
   Objective objective_;
@@ -108,8 +109,9 @@ class TrialBook {
   Held held_;  // checkpoints that other trials would restart from
 };
 
-// A result as it is kept of a finished trial: unchanged up to kMaxKeptBytes, else its numbers and
-// short texts at their paths, including the numbers at `metrics`, of at most as many bytes.
+// A result as it is kept of a trial that does not run: unchanged up to kMaxKeptBytes, else its
+// numbers and short texts at their paths, including the numbers at `metrics`, of at most as many
+// bytes.
 inline constexpr std::size_t kMaxKeptBytes = 4096;
 Packed kept_result(const Packed& result, const std::vector<std::string>& metrics);
 

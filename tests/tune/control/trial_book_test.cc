@@ -190,9 +190,10 @@ TEST_CASE("a checkpoint whose result breaks a constraint is not kept as the best
   CHECK(iterations(trial) == std::vector<std::uint64_t>{2, 3});
 }
 
-TEST_CASE("what is kept of a finished trial is bounded, and has what tables show of it") {
-  for (const bool fails : {false, true}) {
-    CAPTURE(fails);
+TEST_CASE("what is kept of a trial that rests is bounded, and has what tables show of it") {
+  for (const std::string end : {"completed", "failed", "paused", "held"}) {
+    CAPTURE(end);
+    const bool fails = end == "failed";
     Heard heard;
     TrialBook book(heard.out, {"deep/m", Mode::kMax, 0}, 1);
     Trial& trial = book.add(no_config(), {});
@@ -209,7 +210,13 @@ TEST_CASE("what is kept of a finished trial is bounded, and has what tables show
     trial.reason = std::string(5'000, 'r');
     trial.failure =
         Failure{{1}, Outcome::kExit, 0, 3, std::string(5'000, 'c'), std::string(16'000, 's')};
-    book.finish(trial, fails ? TrialStatus::kError : TrialStatus::kTerminated);
+    if (end == "paused") {
+      book.pause(trial);
+    } else if (end == "held") {
+      book.hold(trial);
+    } else {
+      book.finish(trial, fails ? TrialStatus::kError : TrialStatus::kTerminated);
+    }
     TrialBook::shorten_failure(trial);
     CHECK(trial.metric == 0.5);
     const ResultView last(*trial.last);
@@ -222,8 +229,9 @@ TEST_CASE("what is kept of a finished trial is bounded, and has what tables show
     CHECK(kept.find("deep/list") == nullptr);
     CHECK(kept.find("short")->string() == "ab");
     CHECK(trial.last->result.bytes.size() <= kMaxKeptBytes);
-    // Tried again it goes on from its checkpoint, whose result it then has.
-    CHECK(trial.at_checkpoint.has_value() == fails);
+    // Where it may go on from its checkpoint, it then has the result of it.
+    REQUIRE(trial.at_checkpoint.has_value() == (end != "completed"));
+    if (trial.at_checkpoint) CHECK(trial.at_checkpoint->result == trial.last->result);
     trial.at_checkpoint.reset();
     CHECK(encoded(trial).size() - trial.last->result.bytes.size() < 1024);
   }

@@ -15,23 +15,43 @@ namespace {
 
 constexpr std::uint64_t kPatience = 20;  // results
 
+void erase_numbers(std::vector<std::string>& paths, const Reported& report) {
+  std::erase_if(paths,
+                [&](const auto& path) { return ResultView(report).number(path).has_value(); });
+}
+
 }  // namespace
 
-KeyWatch::KeyWatch(std::vector<std::string> expected) : missing_(std::move(expected)) {
+KeyWatch::KeyWatch(std::vector<std::string> expected, std::vector<std::string> metrics)
+    : missing_(std::move(expected)), metrics_(std::move(metrics)) {
   std::erase_if(missing_, [](const std::string& path) { return path.empty(); });
   done_ = missing_.empty();
 }
 
 std::string KeyWatch::record(const Record& record) {
   const auto* result = std::get_if<ResultRecorded>(&record);
-  if (done_ || result == nullptr) return {};
-  std::erase_if(missing_, [&](const std::string& path) {
-    return ResultView(result->report).number(path).has_value();
-  });
+  if (result == nullptr) return {};
+  if (done_) return last_of(*result);
+  erase_numbers(missing_, result->report);
   done_ = missing_.empty();
-  if (done_ || (++results_ < kPatience && !result->done)) return {};
+  if (done_ || (++results_ < kPatience && !result->done)) return last_of(*result);
   done_ = true;
+  if (std::ranges::find_first_of(missing_, metrics_) != missing_.end()) metrics_.clear();
   return missing_keys(missing_, result->report);
+}
+
+std::string KeyWatch::last_of(const ResultRecorded& result) {
+  if (!result.done || metrics_.empty()) return {};
+  std::vector<std::string> lacking = metrics_;
+  erase_numbers(lacking, result.report);
+  if (lacking.empty()) return {};
+  metrics_.clear();
+  std::string text;
+  for (const std::string& path : lacking) {
+    text += fmt::format("{}'{}' is not a number of the last result of trial {}",
+                        text.empty() ? "" : "; ", path, result.trial.number.value);
+  }
+  return text;
 }
 
 std::string missing_keys(const std::vector<std::string>& paths, const Reported& report) {

@@ -28,7 +28,7 @@ News::News(const ExperimentSpec& spec, const Objective& objective, std::filesyst
       directory_(std::move(directory)),
       reporter_(std::move(reporter)),
       metrics_(needs_merit(objective) ? metrics_of(objective) : std::vector<std::string>()),
-      key_watch_(expected_keys(spec, objective)) {}
+      key_watch_(expected_keys(spec, objective), metrics_) {}
 
 std::string News::record(const Record& record) {
   if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);

@@ -36,5 +36,32 @@ TEST_CASE("a key that holds no number is told as what it is") {
         "'loss' is a map, expected a number; results have: loss/train");
 }
 
+TEST_CASE("of several metrics one that a trial's last result lacks is told once") {
+  KeyWatch watch({"acc", "lat"}, {"acc", "lat"});
+  Trial trial;
+  const auto record = [&](std::uint32_t number, const Result& result, bool done) {
+    trial.number = {number};
+    Reported report;
+    report.result = pack(result);
+    return watch.record(ResultRecorded{trial, report, done});
+  };
+  CHECK(record(0, {{"acc", 1}, {"lat", 2}}, true).empty());
+  CHECK(record(1, {{"acc", 1}}, false).empty());  // a later result may have it
+  CHECK(record(1, {{"acc", 1}, {"lat", 2}}, true).empty());
+  CHECK(record(2, {{"acc", 1}, {"lat", "slow"}}, true) ==
+        "'lat' is not a number of the last result of trial 2");
+  CHECK(record(3, {{"acc", 1}}, true).empty());
+}
+
+TEST_CASE("a metric that is in no result is not told again at a trial's end") {
+  KeyWatch watch({"acc", "lat"}, {"acc", "lat"});
+  const Trial trial;
+  Reported report;
+  report.result = pack(Result{{"acc", 1}});
+  const ResultRecorded last{trial, report, true};
+  CHECK_FALSE(watch.record(last).empty());
+  CHECK(watch.record(last).empty());
+}
+
 }  // namespace
 }  // namespace tune

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ struct Found {
   std::map<std::string, std::size_t> outside;  // by what stands against them
   std::size_t without_value = 0;
   std::vector<std::string> turned;  // folders whose experiment had the other mode for the metric
+  std::vector<std::string> again;   // further names of a folder
 };
 
 TrialEnd end_of(Standing standing) {
@@ -134,6 +136,10 @@ std::string told_of(const RunOptions& options, const Found& all) {
   if (!all.turned.empty()) {
     told += fmt::format("; {} had the other mode for it", join(all.turned, ", "));
   }
+  if (!all.again.empty()) {
+    told += fmt::format("; {} named before and read once",
+                        join(all.again, ", ") + (all.again.size() == 1 ? " was" : " were"));
+  }
   return told;
 }
 
@@ -143,7 +149,13 @@ std::string read_warm_start(ExperimentSpec& spec) {
   if (spec.options.warm_start.empty()) return {};
   const Encoding encoding(spec.options.config, spec.options.where);
   Found all;
+  std::set<fs::path> seen;
   for (std::size_t i = 0; i < spec.options.warm_start.size(); ++i) {
+    const std::string& folder = spec.options.warm_start[i];
+    if (!seen.insert(fs::weakly_canonical(folder)).second) {
+      all.again.push_back(folder);
+      continue;
+    }
     Found one = read_folder(spec, encoding, i);
     std::ranges::move(one.trials, std::back_inserter(all.trials));
     std::ranges::move(one.turned, std::back_inserter(all.turned));

@@ -43,6 +43,18 @@ Config config_at_x(double lr, const char* act) {
   return {{"lr", lr}, {"act", act}};
 }
 
+TEST_CASE("a folder that is named twice is read once") {
+  const Shell shell;
+  RecordedFolder one(shell, "one", kWarmSpace);
+  one.add(config_at_x(0.1, "relu"), {0.5});
+  const std::string folder = one.path().string();
+  const std::string link = folder + ".latest";
+  std::filesystem::create_directory_symlink(folder, link);
+  ExperimentSpec spec = spec_of({folder, link, folder + "/../one"});
+  CHECK_HAS(read_warm_start(spec), "knows 1 trials of ");
+  CHECK(spec.earlier.size() == 1);
+}
+
 TEST_CASE("trials of earlier experiments are known to the searcher, and are none of its own") {
   const Shell shell;
   RecordedFolder one(shell, "one", kWarmSpace);

@@ -26,7 +26,7 @@ int number_in(std::string_view digits, int low, int high, const char* what) {
   const char* end = digits.data() + digits.size();
   const auto read = std::from_chars(digits.data(), end, value);
   if (read.ec != std::errc() || read.ptr != end || value < low || value > high) {
-    refuse_store(fmt::format("'{}' is no {} from {} to {}", digits, what, low, high));
+    refuse_store(fmt::format("'{}' is not a {} from {} to {}", digits, what, low, high));
   }
   return value;
 }

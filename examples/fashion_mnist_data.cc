@@ -69,7 +69,7 @@ class IdxFile {
   void read(std::uint8_t* to, std::size_t size) {
     while (size > 0) {
       const int got = gzread(file_.get(), to, static_cast<unsigned>(std::min(size, kMaxImages)));
-      if (got < 0) fail(path_, "it is no sound gzip file");
+      if (got < 0) fail(path_, "it is not a sound gzip file");
       if (got == 0) fail(path_, "it ends too early");
       to += got;
       size -= static_cast<std::size_t>(got);

@@ -60,7 +60,7 @@ void redirect(int descriptor, const char* name, const StartWorker& start) {
 StartWorker receive_start(Channel& channel) {
   WorkerCommand command = channel.wait();
   auto* start = std::get_if<StartWorker>(&command);
-  if (start == nullptr) throw AttemptFailure("setup: the agent's first word was no start");
+  if (start == nullptr) throw AttemptFailure("setup: the agent's first word was not a start");
   return std::move(*start);
 }
 

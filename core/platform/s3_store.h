@@ -1,6 +1,6 @@
-// S3Store: an object store that speaks S3: Amazon's, MinIO, Ceph, Swift with s3api, ... Where it is
-// and who asks is in the variables and files of every program for S3 (core/aws_settings.h); nothing
-// of them is written anywhere, or shown.
+// S3Store: an object store that speaks S3: Amazon's, MinIO, Ceph, Swift with s3api, ... Its
+// address and the caller's keys come from the variables and files of every program for S3
+// (core/aws_settings.h); nothing of them is written anywhere, or shown.
 #pragma once
 
 #include <atomic>

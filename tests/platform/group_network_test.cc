@@ -76,7 +76,7 @@ TEST_CASE("a stranger gets no word through, and breaks nothing") {
   CHECK(lead.hear_until([&] { return lead.frames == "hello;"; }));
 }
 
-TEST_CASE("what is no address, and what is no key, is refused in words") {
+TEST_CASE("what is not an address or not a key is refused in words") {
   GroupNetwork network(make_keys().group_secret);
   CHECK_HAS(testing::refusal([&] { network.listen("no such host"); }, ErrorCode::kProcess),
             "no such host");

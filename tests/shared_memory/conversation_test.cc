@@ -380,7 +380,7 @@ TEST_CASE("another group gets another region, and one that is over leaves its ow
   CHECK(text_of_all(outcomes) == "1 2 2 2 ");
 }
 
-TEST_CASE("a file that is no such memory is refused and left as it is") {
+TEST_CASE("a file that is not such memory is refused and left as it is") {
   char name[] = "/tmp/tune-no-memory-XXXXXX";
   const int file = ::mkstemp(name);
   ::unlink(name);

@@ -27,7 +27,7 @@ std::string text_at(const Value& map, std::string_view key) {
   return found != nullptr && found->is_string() ? found->string() : std::string();
 }
 
-// A page of a proxy, say, is no JSON.
+// A page of a proxy, say, is not JSON.
 Value body_of(const HttpAnswer& answer) {
   try {
     Value body = parse_json(answer.body, "the answer");

@@ -1,5 +1,5 @@
 // ObjectCheckpoints: an experiment's checkpoints in an object store (core/object_folder.h), for
-// those who have its folder: the driver, and who reads it later. Every call waits for the store,
+// programs that have its folder: the driver, and later readers. Every call waits for the store,
 // and tries again for some seconds where that may help.
 #pragma once
 

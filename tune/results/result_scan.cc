@@ -50,7 +50,7 @@ class LineReader {
     rest_.remove_prefix(end + 1);
     return true;
   }
-  // A value that is no object; `number` stays empty when it is not a number either.
+  // A value that is not an object; `number` stays empty when it is not a number either.
   bool leaf(std::optional<double>& number) {
     number.reset();
     if (rest_.empty()) return false;

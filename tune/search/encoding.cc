@@ -37,11 +37,12 @@ std::vector<std::size_t> options_like(const Parameter& parameter, const Config& 
 }
 
 [[noreturn]] void refuse_grids(const std::vector<std::string>& paths) {
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("config: {} {} grid_search, of which every value is tried: a searcher "
-                          "that learns from results has no use for it; write choice instead of "
-                          "grid_search, or take the searcher basic_variant",
-                          join(paths, ", "), paths.size() == 1 ? "is a" : "are"));
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("config: {} {} grid_search, of which every value is tried, by the searcher "
+                  "basic_variant alone: write choice instead of grid_search, or take that "
+                  "searcher",
+                  join(paths, ", "), paths.size() == 1 ? "is a" : "are"));
 }
 
 }  // namespace

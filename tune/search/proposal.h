@@ -1,5 +1,5 @@
-// Proposal: a point that a searcher proposes, with what it knew and expected then, so that a user
-// who asks later why a trial was tried gets the numbers of that moment. Plain values.
+// Proposal: a point that a searcher proposes, with what it knew and expected then, so that
+// the question why a trial was tried is answered later with the numbers of that moment. Plain values.
 #pragma once
 
 #include <cstddef>

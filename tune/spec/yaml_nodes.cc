@@ -97,7 +97,7 @@ std::shared_ptr<const YamlNode> read_yaml_nodes(std::string_view text) {
     throw YamlProblem{error.mark.line + 1, "is nested too deeply"};
   } catch (const YAML::Exception& error) {
     throw YamlProblem{error.mark.is_null() ? 0 : error.mark.line + 1,
-                      fmt::format("this is no YAML: {}", error.msg)};
+                      fmt::format("this is not YAML: {}", error.msg)};
   }
   return builder.root();
 }

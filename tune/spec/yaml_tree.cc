@@ -165,7 +165,7 @@ Value TreeBuilder::build_scalar(const YamlNode& node, const std::string& path) {
         (tag == "bool" && plain.type() == Type::kBool)) {
       return plain;
     }
-    complain(node.line, path, fmt::format("'{}' is no !!{}", node.text, tag));
+    complain(node.line, path, fmt::format("'{}' is not a value of !!{}", node.text, tag));
   } catch (const Error& error) {
     if (rules_.is_text(path)) return node.text;
     complain(node.line, path, error.what());

@@ -54,8 +54,8 @@ struct GuardRules {
 
 class Guard {
  public:
-  // The token stands in the address, the session in the cookie: who has read one in a browser's
-  // history does not have the other.
+  // The token stands in the address, the session in the cookie: a reader of a browser's history
+  // has one of them without the other.
   Guard(std::string token, std::string session, GuardRules rules);
 
   Pass check(const Asked& asked) const;

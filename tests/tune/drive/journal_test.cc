@@ -286,7 +286,7 @@ TEST_CASE("missing and damaged parts are refused by name") {
     journal.append(turn(8));
     CHECK_HAS(cause_of_refusal(store), "journal entry 1-1: its time is before");
   }
-  SUBCASE("bytes that are no turn") {
+  SUBCASE("bytes that are not a turn") {
     store.append({1, 0}, "\xc1");
     CHECK_HAS(cause_of_refusal(store), "journal entry 1-0");
   }

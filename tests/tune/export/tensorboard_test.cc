@@ -137,7 +137,7 @@ TEST_CASE("names with anything in them, and ten thousand of them, are kept as th
   std::string many;
   for (int i = 0; i < 10'000; ++i) many += R"("k)" + std::to_string(i) + R"(":1,)";
   add_trial(out.folder, 0, R"({"lr":0.1})", line(1, many + R"("a \"b\"\n<i>":1,"Größe":2,"":3)"));
-  // An empty key is no key: such a line is damaged.
+  // An empty key is not a key: such a line is damaged.
   Ended ended = out.run();
   CHECK(ended.code == 0);
   CHECK_HAS(ended.err, "warning: ");
@@ -164,7 +164,7 @@ TEST_CASE("a damaged trial is told up to there, and the others are whole") {
   CHECK(out.scalars(1).size() == 2);
 }
 
-TEST_CASE("a folder that is no experiment, or of a newer tune, is refused") {
+TEST_CASE("a folder that is not an experiment, or of a newer tune, is refused") {
   Exported out;
   fs::create_directories(out.shell.path() / "empty");
   Ended ended = out.shell.tune({"export", "--tensorboard", "empty"});

@@ -89,10 +89,10 @@ TEST_CASE("examples of W&B's guide to sweeps") {
               "command: [\"${env}\", \"${interpreter}\", \"${program}\", \"--batch=${batch}\", "
               "\"--o=${o}\", \"--test=True\"]\n",
        {R"(command = ["${env}","${interpreter}","${program}","--batch=${batch}","--o=${o}","--test=True"])"}},
-      {"macros of what is no parameter",
+      {"macros of what is not a parameter",
        head + "parameters: {lr: {min: 0.1, max: 0.2}}\ncommand: [\"${program}\", "
               "\"--batch=${batch}\"]\n",
-       {"theirs.yaml:5: command/1: ${batch} has no counterpart and is no parameter"}},
+       {"theirs.yaml:5: command/1: ${batch} has no counterpart and is not a parameter"}},
       {"the template that is to be filled in",
        "program: [INSERT]\nmethod: [INSERT]\nparameters: {a: {distribution: [INSERT], min: "
        "[INSERT]}}\n",

@@ -42,7 +42,7 @@ def _run_attempt(entry: Entry, channel: Channel) -> int:
     try:
         start = channel.wait()
         if not isinstance(start, contract.StartWorker):
-            raise AttemptFailed("setup: the agent's first word was no start")
+            raise AttemptFailed("setup: the agent's first word was not a start")
         with _in_phase("setup"):
             _prepare_process(start)
         attempt = _Attempt(start, channel)

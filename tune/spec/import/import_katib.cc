@@ -155,7 +155,7 @@ std::optional<Value> KatibExperiment::parameter(const std::string& path, const s
   };
   if (space == nullptr || !space->is_map()) return refuse("is missing: give min and max, or list");
   if (type == "categorical" || type == "discrete") return listed(path, type == "discrete");
-  if (type != "int" && type != "double") return refuse(type + " is no parameterType of Katib");
+  if (type != "int" && type != "double") return refuse(type + " is not a parameterType of Katib");
   const std::string distribution = reader_.text(path + "/distribution").value_or("uniform");
   const auto low = reader_.number(path + "/min");
   const auto high = reader_.number(path + "/max");

@@ -233,7 +233,7 @@ void WandbSweep::import_word(const std::string& path, const std::string& word, V
   for (std::size_t at = 0; (at = word.find("${", at)) != std::string::npos; ++at) {
     const std::string name = word.substr(at + 2, word.find('}', at) - at - 2);
     if (reader_.has_parameter(name)) continue;
-    return reader_.refuse(path, fmt::format("${{{}}} has no counterpart and is no parameter: write "
+    return reader_.refuse(path, fmt::format("${{{}}} has no counterpart and is not a parameter: write "
                                             "the value itself, or let the program read its "
                                             "environment",
                                             name));

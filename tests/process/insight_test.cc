@@ -98,7 +98,7 @@ TEST_CASE("a sweep of a searcher that learns is replayed, explained, and tells w
 
 TEST_CASE("a sweep that runs, one that was killed and one that was resumed are replayed") {
   Sandbox box;
-  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 20}",
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 200}",
                                 .num_samples = 12,
                                 .rest = kLearning}));
   {

@@ -46,7 +46,7 @@ void ZygoteSupervisor::on_ready(AgentTime now, ZygoteReady ready) {
     if (!ready_) actions_.tell(now, *(ready_ = std::move(ready)));
     return ask(now);
   }
-  if (ready_) return end_process("failed: " + ready.error);
+  if (ready_) return end_failed(now, "failed: " + ready.error);
   given_up_ = ready.error;
   actions_.tell(now, std::move(ready));
   end_process({});
@@ -87,25 +87,41 @@ void ZygoteSupervisor::on_time(AgentTime now) {
       actions_.tell(now, Warning{fmt::format("the process that starts workers has not answered for "
                                              "{:g} s: it is ended",
                                              seconds(kForkLimit))});
-      end_process("did not answer");
+      end_failed(now, "did not answer");
     }
   } else if (auto* loading = std::get_if<Loading>(&state_)) {
-    // A library may do anything when it is loaded, so a waiting user is told the reason.
-    if (now - loading->told < kLoadingNotice) return;
-    loading->told = now;
-    const auto taken = std::chrono::floor<std::chrono::seconds>(now - loading->since);
-    const std::string where = loading->pid != 0 ? fmt::format("pid {}", loading->pid)
-                                                : "its process waits for the file of its output";
-    actions_.tell(now, Warning{fmt::format("loading {} for {} s ({})", options_.loads,
-                                           taken.count(), where)});
+    look_at_loading(now, *loading);
+  } else if (auto* ending = std::get_if<Ending>(&state_)) {
+    if (!ending->due || *ending->due > watch_.at(now)) return;
+    ending->due.reset();
+    ++failures_;
+    give_up(now, ending->failure + ", and did not die when it was killed");
   } else if (const auto* paused = std::get_if<Paused>(&state_)) {
     if (paused->until <= now) start(now);
   }
 }
 
+// A library may do anything when it is loaded, so a waiting user is told the reason.
+void ZygoteSupervisor::look_at_loading(AgentTime now, Loading& loading) {
+  if (now - loading.told < kLoadingNotice) return;
+  loading.told = now;
+  const auto taken = std::chrono::floor<std::chrono::seconds>(now - loading.since);
+  const std::string where = loading.pid != 0 ? fmt::format("pid {}", loading.pid)
+                                             : "its process waits for the file of its output";
+  actions_.tell(
+      now, Warning{fmt::format("loading {} for {} s ({})", options_.loads, taken.count(), where)});
+  if (++loading.notices * kLoadingNotice < kLoadLimit) return;
+  end_failed(now,
+             fmt::format("loads {} for longer than {:g} s", options_.loads, seconds(kLoadLimit)));
+}
+
 std::optional<AgentTime> ZygoteSupervisor::deadline() const {
   if (const auto* loading = std::get_if<Loading>(&state_)) return loading->told + kLoadingNotice;
   if (const auto* paused = std::get_if<Paused>(&state_)) return paused->until;
+  if (const auto* ending = std::get_if<Ending>(&state_)) {
+    if (!ending->due) return std::nullopt;
+    return watch_.next_look(*ending->due);
+  }
   const auto* ready = std::get_if<Ready>(&state_);
   if (ready == nullptr) return std::nullopt;
   if (!ready->due) return ready->pause;
@@ -153,8 +169,12 @@ void ZygoteSupervisor::retract() {
 
 // ---- Failures -----------------------------------------------------------------------------------
 
-void ZygoteSupervisor::end_process(std::string failure) {
-  state_ = Ending{std::move(failure)};
+void ZygoteSupervisor::end_failed(AgentTime now, std::string failure) {
+  end_process({.failure = std::move(failure), .due = watch_.at(now) + kDeathLimit});
+}
+
+void ZygoteSupervisor::end_process(Ending ending) {
+  state_ = std::move(ending);
   actions_.add(EndZygote{});
 }
 

@@ -1,11 +1,12 @@
 // ZygoteSupervisor: keeps a node's zygote alive and hands it the workers that are wanted. Pure.
 //
-// A zygote may fail to start, die, stand still, or fail to fork: a full process table or a library
-// on a file system that is away for a moment is not a reason to end a sweep. A failure is tried
-// again at once, then after pauses that double. Only kMaxFailures in a row without a worker in
-// between put this node out: running attempts go on, no more are started here. A node on which the
-// trainables could never be loaded says so as ZygoteReady with an error: that is a mistake of the
-// input.
+// A zygote may fail to start, die, stand still, load without end, or fail to fork: a full process
+// table or a library on a file system that is away for a moment is not a reason to end a sweep. A
+// failure is tried again at once, then after pauses that double. Only kMaxFailures in a row without
+// a worker in between put this node out: running attempts go on, no more are started here. A node
+// on which the trainables could never be loaded says so as ZygoteReady with an error: that is a
+// mistake of the input. A zygote that cannot be killed puts the node out as well: another must not
+// be started beside it.
 //
 // Trying at once three times and then giving up, the simpler way, turns two seconds without memory
 // into the end of a node; trying for ever hides a node that will never start a worker again.
@@ -30,6 +31,13 @@ class ZygoteSupervisor {
   // The time for the zygote to fork the next worker; a slower zygote is ended and started anew.
   static constexpr AgentTime kForkLimit = std::chrono::seconds(20);
   static constexpr AgentTime kLoadingNotice = std::chrono::seconds(10);  // and each so much later
+  // The time for the zygote to load the trainables: the first load of a large library over a slow
+  // network takes minutes. Counted in notices, so that a machine that slept does not end it.
+  static constexpr AgentTime kLoadLimit = std::chrono::minutes(10);
+  // The time for it to die once it is killed: a file system that is away may hold it, or its
+  // output.
+  static constexpr AgentTime kDeathLimit = std::chrono::minutes(10);
+
   static constexpr int kMaxFailures = 8;       // in a row without a worker
   static constexpr int kMaxFirstFailures = 3;  // the same before the trainables were ever loaded
   // The pause before the third try (the second comes at once); doubled for each that follows.
@@ -75,13 +83,16 @@ class ZygoteSupervisor {
     AgentTime since;
     AgentTime told;  // that it takes long
     std::uint32_t pid;
+    int notices = 0;
   };
   struct Ready {
     std::optional<AgentTime> due;    // it owes a worker; in watched time
     std::optional<AgentTime> pause;  // until then it is asked for none: it could not fork
   };
-  struct Ending {  // told to, for what it failed at; its death is awaited
-    std::string failure;
+  // Told to; its death is awaited.
+  struct Ending {
+    std::string failure = {};           // what it failed at; empty: it is wanted no more
+    std::optional<AgentTime> due = {};  // its death, in watched time
   };
   struct Paused {  // there is none
     AgentTime until;
@@ -94,7 +105,9 @@ class ZygoteSupervisor {
 
   void ask(AgentTime now);
   void expect_worker(AgentTime now, Ready& ready);
-  void end_process(std::string failure);
+  void look_at_loading(AgentTime now, Loading& loading);
+  void end_failed(AgentTime now, std::string failure);
+  void end_process(Ending ending);
   std::optional<AgentTime> count_failure(AgentTime now, const std::string& failure);
   void start_again(AgentTime now, const std::string& failure);
   void give_up(AgentTime now, const std::string& failure);

@@ -116,6 +116,71 @@ TEST_CASE("a node whose zygote fails again and again is out") {
   CHECK_FALSE(script.zygote.deadline());
 }
 
+TEST_CASE("a zygote that loads without end is ended and tried again, as one that dies") {
+  SupervisorScript script;
+  script.load();
+  script.zygote.on_died(script.now, "killed by signal 9");
+  script.said();
+  for (int i = 2; i <= ZygoteSupervisor::kMaxFailures; ++i) {  // the death was the first
+    CAPTURE(i);
+    script.watch_for(ZygoteSupervisor::kLoadLimit - 1s);
+    CHECK(script.said().back() ==
+          "driver: warning loading libcurve.so for 590 s "
+          "(its process waits for the file of its output)");
+    script.zygote.on_started(script.now, 78);
+    script.watch_for(1s);
+    CHECK(script.said() ==
+          Lines{"driver: warning loading libcurve.so for 600 s (pid 78)", "end zygote"});
+    script.zygote.on_died(script.now, "killed by signal 9");
+    if (i == ZygoteSupervisor::kMaxFailures) break;
+    script.watch_for(ZygoteSupervisor::pause_before(i + 1));
+    CHECK(script.said().back() == "start zygote");
+  }
+  CHECK(script.said() == Lines{"driver: node out: the process that starts workers failed 8 times "
+                               "in a row; at last it loads libcurve.so for longer than 600 s"});
+  CHECK(script.zygote.is_gone());
+}
+
+TEST_CASE("a load is not ended because the machine slept") {
+  SupervisorScript script;
+  script.pass(1h);
+  CHECK(script.said() == Lines{"driver: warning loading libcurve.so for 3600 s (pid 77)"});
+  script.watch_for(ZygoteSupervisor::kLoadLimit - 11s);
+  script.said();
+  script.load();
+  script.watch_for(1h);
+  CHECK(script.said().empty());
+}
+
+TEST_CASE("a zygote that does not die when it is killed puts the node out") {
+  SupervisorScript script;
+  script.load();
+  script.zygote.on_died(script.now, "killed by signal 9");
+  script.watch_for(ZygoteSupervisor::kLoadLimit);
+  CHECK(script.said().back() == "end zygote");
+  SUBCASE("for good") {
+    script.pass(1h);  // asleep, for all but a second
+    script.watch_for(ZygoteSupervisor::kDeathLimit - 2s);
+    CHECK(script.said().empty());
+    script.watch_for(1s);
+    CHECK(
+        script.said() ==
+        Lines{"driver: node out: the process that starts workers failed 2 times in a row; at last "
+              "it loads libcurve.so for longer than 600 s, and did not die when it was killed"});
+    CHECK_FALSE(script.zygote.is_gone());
+    CHECK_FALSE(script.zygote.deadline());
+    script.zygote.on_died(script.now, "killed by signal 9");
+    CHECK(script.zygote.is_gone());
+  }
+  SUBCASE("but not one that is wanted no more") {
+    script.zygote.end();
+    script.said();
+    CHECK_FALSE(script.zygote.deadline());
+  }
+  script.watch_for(1h);
+  CHECK(script.said().empty());
+}
+
 TEST_CASE("trainables that could never be loaded are a mistake of the input") {
   SupervisorScript script;
   SUBCASE("told by the loader: not tried again") {

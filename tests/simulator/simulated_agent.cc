@@ -234,6 +234,10 @@ void SimulatedAgent::act(StartZygote&) {
   }
   zygote_ = new_life();
   machine_.on_zygote_started(now(), ++world_.last_pid);
+  if (fate == ZygoteFate::kLoadsForEver) {
+    ++world_.tally.endless_loads;
+    return;
+  }
   world_.queue.after(world_.about(milliseconds(2)), zygote_,
                      [this, fate] { take_part([this, fate] { zygote_loaded(fate); }); });
 }
@@ -437,7 +441,8 @@ void SimulatedAgent::go_on() {
   world_.trace(name().c_str(), [] { return "goes on"; });
   hangs_ = false;
   hung_until_ = now();
-  for (const auto& what : std::exchange(missed_, {})) {  // in one turn, as a process that was stopped
+  for (const auto& what :
+       std::exchange(missed_, {})) {  // in one turn, as a process that was stopped
     if (!dead_) what();
   }
   if (!dead_) finish_turn();

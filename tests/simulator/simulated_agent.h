@@ -26,6 +26,7 @@ enum class ZygoteFate : std::uint8_t {
   kLoads,
   kCannotLoad,  // says so
   kDiesLoading,
+  kLoadsForEver,
   kCannotStart,  // there is no process
 };
 

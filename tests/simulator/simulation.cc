@@ -450,9 +450,10 @@ void Simulation::reconnect(Identity identity) {
 // tried again.
 ZygoteFate Simulation::failing_fate(bool again) {
   if (!again) return ZygoteFate::kCannotLoad;
-  const auto kind = world_.random.integer(0, 3);
+  const auto kind = world_.random.integer(0, 4);
   return kind == 0   ? ZygoteFate::kCannotLoad
          : kind == 1 ? ZygoteFate::kDiesLoading
+         : kind == 2 ? ZygoteFate::kLoadsForEver
                      : ZygoteFate::kCannotStart;
 }
 

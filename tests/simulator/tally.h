@@ -41,6 +41,7 @@ struct Tally {
   std::uint64_t full_of_memory = 0;
   std::uint64_t loads_failed = 0;
   std::uint64_t loads_failed_again = 0;
+  std::uint64_t endless_loads = 0;
   std::uint64_t hung_zygotes = 0;
   std::uint64_t nodes_out = 0;
   std::uint64_t agents_told_to_end = 0;
@@ -121,6 +122,7 @@ inline constexpr Tallied kTallied[] = {
     {"events while memory alone keeps a node from a launch", &Tally::full_of_memory},
     {"zygotes that could not load, of a node that just began", &Tally::loads_failed},
     {"zygotes that could not load when started again", &Tally::loads_failed_again},
+    {"zygotes that loaded without end", &Tally::endless_loads},
     {"zygotes ended because they hung", &Tally::hung_zygotes},
     {"nodes that started no more trials", &Tally::nodes_out},
     {"agents told to end by a signal", &Tally::agents_told_to_end},

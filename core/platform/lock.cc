@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -27,6 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kLockRetry{20};
@@ -57,6 +60,13 @@ bool is_stopped(int pid) {
   throw Error(ErrorCode::kBadInput,
               fmt::format("{} is in use by {}: wait for it, or end it, then try again",
                           file.parent_path().string(), holders));
+}
+
+// Goes on while the machine is suspended.
+nanoseconds time_since_boot() {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
 }
 
 LockSign own_sign() {
@@ -105,7 +115,14 @@ class ExperimentLock::Held {
   // The sign as other hosts have left it: network file systems look anew when a file is opened.
   LockSign read() const { return read(reopened()); }
   // A full disk is not a reason to refuse: other hosts then just see no sign.
-  void sign() { is_signed_ = write(reopened()); }
+  void sign() {
+    looked_at_ = time_since_boot();
+    is_signed_ = write(reopened());
+  }
+  void show_life() {
+    TUNE_CHECK(!beats_.joinable());
+    if (time_since_boot() - looked_at_.load() >= pace.beat) look(true);
+  }
   void keep_alive(std::function<void(const LockSign& by)> lost) {
     TUNE_CHECK(!beats_.joinable());
     beats_ = deaf_thread([this, lost = std::move(lost)] { beat(lost); });
@@ -113,6 +130,15 @@ class ExperimentLock::Held {
   std::string taken_by() const {
     const std::lock_guard guard(mutex_);
     return taken_by_;
+  }
+  // A taker watches for so long before it signs, and then waits once more.
+  bool is_surely_held() const {
+    const bool is_sure = taken_by().empty() && time_since_boot() - looked_at_.load() < pace.silence;
+    if (!is_sure) wakes_.notify_all();
+    return is_sure;
+  }
+  void look_again() {
+    if (!is_surely_held()) look(false);
   }
 
   bool is_in_place() const {
@@ -148,31 +174,45 @@ class ExperimentLock::Held {
            ftruncate(fresh.get(), size) == 0;
   }
 
+  // The sign of another holder, if there is one; else the own one is still there.
+  std::optional<LockSign> look(bool counts) {
+    const nanoseconds begun = time_since_boot();
+    const FileDescriptor fresh = reopened();
+    if (!fresh.is_open()) return std::nullopt;  // it shows nothing
+    const LockSign seen = read(fresh);
+    if (is_signed_ && !seen.is_of_same_holder(own)) {
+      const std::lock_guard guard(mutex_);
+      taken_by_ = seen.pid == 0 ? "a process of another host, which has ended" : describe(seen);
+      return seen;
+    }
+    if (counts && is_signed_) {
+      ++own.beats;
+      write(fresh);
+    }
+    looked_at_ = begun;
+    return std::nullopt;
+  }
+
   void beat(const std::function<void(const LockSign& by)>& lost) {
     std::unique_lock guard(mutex_);
-    while (!wakes_.wait_for(guard, pace.beat, [this] { return ends_; })) {
+    while (true) {
+      if (!ends_) wakes_.wait_for(guard, pace.beat);  // less if it is not surely held
+      if (ends_) return;
       guard.unlock();
-      const FileDescriptor fresh = reopened();
-      const LockSign seen = read(fresh);
-      const bool is_taken = is_signed_ && fresh.is_open() && !seen.is_of_same_holder(own);
-      if (!is_taken && is_signed_) {
-        ++own.beats;
-        write(fresh);
+      if (const auto taker = look(true)) {
+        if (lost) lost(*taker);
+        return;
       }
       was_in_place_ = is_in_place();
       guard.lock();
-      if (!is_taken) continue;
-      taken_by_ = seen.pid == 0 ? "a process of another host, which has ended" : describe(seen);
-      guard.unlock();
-      if (lost) lost(seen);
-      return;
     }
   }
 
   std::atomic<bool> is_signed_ = false;
   std::atomic<bool> was_in_place_ = true;
+  std::atomic<nanoseconds> looked_at_{};  // when the own sign was seen or written last
   mutable std::mutex mutex_;
-  std::condition_variable wakes_;
+  mutable std::condition_variable wakes_;
   bool ends_ = false;
   std::string taken_by_;
   std::thread beats_;
@@ -221,6 +261,18 @@ void ExperimentLock::take_over(const fs::path& file, const LockSign& from) {
 
 void ExperimentLock::keep_alive(std::function<void(const LockSign& by)> lost) {
   held_->keep_alive(std::move(lost));
+}
+
+void ExperimentLock::show_life() {
+  held_->show_life();
+}
+
+bool ExperimentLock::is_surely_held() const {
+  return held_->is_surely_held();
+}
+
+void ExperimentLock::look_again() const {
+  held_->look_again();
 }
 
 std::string ExperimentLock::taken_by() const {

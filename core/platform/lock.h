@@ -4,7 +4,8 @@
 // Where flock does not reach other hosts (many network file systems), the holder's sign in the file
 // does: its host and a count that it raises now and then (lock_sign.h). A lock whose holder on
 // another host still counts is refused; a lock whose holder has stopped counting is taken. A
-// stopped holder that goes on later sees that its sign is gone: it is told so and must end.
+// stopped holder that goes on later sees that its sign is gone: it is told so and must end. Until
+// it has looked it cannot know, and must not touch what the lock is for (is_surely_held).
 #pragma once
 
 #include <chrono>
@@ -40,12 +41,21 @@ class ExperimentLock {
   ExperimentLock(ExperimentLock&&) noexcept;
   ExperimentLock& operator=(ExperimentLock&&) = delete;
 
+  // Counts, when it is due: for a holder that waits for something before keep_alive().
+  void show_life();
   // Counts from now on, and looks whether the file is in place, in a thread of its own: call it
   // after the last fork. That thread calls `lost` when another host has taken the lock meanwhile.
   void keep_alive(std::function<void(const LockSign& by)> lost = {});
   // The process that has taken it meanwhile, "process 12 of host node7"; empty: it is still held.
   // Never blocks.
   std::string taken_by() const;
+  // Whether the last look was so short a time ago, by a clock that also counts while the machine is
+  // suspended, that no other host can have taken it since. If not, the thread of keep_alive() looks
+  // at once. Never blocks.
+  bool is_surely_held() const;
+  // Looks now unless it is surely held; taken_by() tells what was found. The file system may not
+  // answer for a while. Any thread.
+  void look_again() const;
   // The silent holder from which it was taken; empty: it was free.
   const std::string& taken_from() const { return taken_from_; }
 

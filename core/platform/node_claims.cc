@@ -98,6 +98,7 @@ NodeResources claim_node(const RuntimeDirectory& folder, const ClaimRequest& req
             .cpu_units = node.cpu_units,
             .cpu_set = own_cpu_set()};
   for (bool told = false;; std::this_thread::sleep_for(request.look_every)) {
+    if (told && request.meanwhile) request.meanwhile();
     const Turn turn(folder.path().parent_path());
     const std::vector<Claim> others = other_claims(folder);
     const GpuChoice choice = choose_gpus(visible, wanted, others);

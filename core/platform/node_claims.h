@@ -39,6 +39,7 @@ struct ClaimRequest {
   bool needs_gpus = false;   // a sweep whose trials use none claims none
   bool waits = false;        // wait until enough GPUs are free
   std::function<void(const std::string& text)> notice = {};
+  std::function<void()> meanwhile = {};  // called before each look but the first
   std::chrono::milliseconds look_every = std::chrono::seconds(1);  // while it waits
 };
 

@@ -112,9 +112,11 @@ void SideWork::run() {
 std::exception_ptr SideWork::do_round(std::vector<Work>& round) const try {
   for (Work& work : round) {
     if (shared_->ends) return nullptr;
+    before_each_();
     work();
     work = nullptr;  // frees its memory at once
   }
+  if (!after_round_.empty()) before_each_();
   for (const Work& work : after_round_) work();
   return nullptr;
 } catch (...) {

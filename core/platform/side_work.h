@@ -23,6 +23,9 @@ class SideWork {
   ~SideWork() { stop(); }
   SideWork(const SideWork&) = delete;
 
+  // Called by the thread before each work, which is not done when this throws; that is then an
+  // exception of the work. Before the first add().
+  void before_each(Work check) { before_each_ = std::move(check); }
   // Called by the thread whenever it has done all work that it found waiting: results gathered from
   // several works can be written in one piece then. Before the first add().
   void after_each_round(Work work) { after_round_.push_back(std::move(work)); }
@@ -45,6 +48,7 @@ class SideWork {
   std::exception_ptr do_round(std::vector<Work>& round) const;
 
   std::size_t max_waiting_;
+  Work before_each_ = [] {};
   std::vector<Work> after_round_;
   std::shared_ptr<Shared> shared_;  // with the thread; null: nothing was given yet
 };

@@ -267,6 +267,60 @@ TEST_CASE("a lock that another host has taken and given back is lost as well") {
   CHECK_HAS(lock.taken_by(), "another host, which has ended");
 }
 
+TEST_CASE("a holder that waits before it has a thread counts, and sees that its lock was taken") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  ExperimentLock lock(file, milliseconds(0), {}, {milliseconds(1), std::chrono::hours(1)});
+  CHECK(eventually([&] {
+    lock.show_life();
+    return sign_of_text(read_text(file)).beats > 2;
+  }));
+  put_sign(file, kElsewhere);
+  CHECK(eventually([&] {
+    lock.show_life();
+    return !lock.taken_by().empty();
+  }));
+  CHECK(sign_of_text(read_text(file)) == kElsewhere);
+  ExperimentLock slow(folder.path() / "slow", milliseconds(0), {}, {std::chrono::hours(1), {}});
+  for (int i = 0; i < 3; ++i) slow.show_life();
+  CHECK(sign_of_text(read_text(folder.path() / "slow")).beats == 0);  // none is due
+}
+
+TEST_CASE("a holder that has not looked for long is not sure of its lock, and looks first") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  constexpr milliseconds kStandstill{5};
+  const ExperimentLock lock(file, milliseconds(0), {}, {std::chrono::hours(1), kStandstill});
+  CHECK(eventually([&] { return !lock.is_surely_held(); }));
+  lock.look_again();
+  CHECK(lock.taken_by().empty());  // nobody came
+  put_sign(file, kElsewhere);
+  CHECK(eventually([&] { return !lock.is_surely_held(); }));
+  CHECK(lock.taken_by().empty());
+  lock.look_again();
+  CHECK(lock.taken_by() == "process 12 of host node7");
+  CHECK_FALSE(lock.is_surely_held());
+}
+
+TEST_CASE("a holder that has looked a moment ago is sure of its lock without another look") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  const ExperimentLock lock(file, milliseconds(0), {}, kNeverSilent);
+  put_sign(file, kElsewhere);
+  CHECK(lock.is_surely_held());
+  lock.look_again();
+  CHECK(lock.taken_by().empty());
+}
+
+TEST_CASE("the thread of a holder that is not sure of its lock looks at once") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  ExperimentLock lock(file, milliseconds(0), {}, {std::chrono::hours(1), milliseconds(5)});
+  lock.keep_alive();
+  put_sign(file, kElsewhere);
+  CHECK(eventually([&] { return !lock.is_surely_held() && !lock.taken_by().empty(); }));
+}
+
 TEST_CASE("the thread of a holder sees whether its file is in place") {
   const TemporaryFolder folder;
   const fs::path experiment = folder.path() / "e";

@@ -128,11 +128,14 @@ TEST_CASE("a sweep that waits for GPUs says for whom, once, and has them when th
   ClaimRequest wish = Node::request({gpu(0)}, "results/second");
   wish.waits = true;
   std::vector<std::string> told;
-  wish.notice = [&](const std::string& text) {
-    told.push_back(text);
-    first.reset();
+  wish.notice = [&](const std::string& text) { told.push_back(text); };
+  wish.look_every = std::chrono::milliseconds(1);
+  int waits = 0;
+  wish.meanwhile = [&] {
+    if (++waits == 3) first.reset();
   };
   CHECK(devices(claim_node(second, wish).gpus) == Names{"0"});
+  CHECK(waits == 3);
   REQUIRE(told.size() == 1);
   CHECK_HAS(told[0], "(results/first): waiting");
 }

@@ -51,6 +51,20 @@ TEST_CASE("there is room until what waits holds too much, and again when it is d
   CHECK(work.has_room());
 }
 
+TEST_CASE("before each work it is asked whether it may still be done") {
+  SideWork work(1);
+  int asked = 0, done = 0;
+  work.before_each([&] {
+    if (++asked == 3) throw Error(ErrorCode::kIo, "not any more");
+  });
+  for (int i = 0; i < 2; ++i) work.add(0, [&] { ++done; });
+  work.finish();
+  work.add(0, [&] { ++done; });
+  CHECK_HAS(testing::refusal([&] { work.finish(); }, ErrorCode::kIo), "not any more");
+  CHECK(done == 2);
+  CHECK(asked == 3);
+}
+
 TEST_CASE("what many works have gathered is written once a round") {
   SideWork work(1);
   std::promise<void> go;

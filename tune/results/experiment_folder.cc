@@ -112,10 +112,12 @@ ExperimentLock lock_of(const fs::path& directory) {
 }
 
 // Its trials would save into the folder that takes the place of theirs.
-void end_own_agent(const fs::path& directory, Duration grace) {
+void end_own_agent(const fs::path& directory, Duration grace, ExperimentLock& lock) {
   const auto agent = OwnAgent::of(directory);
   if (!agent || agent->is_gone()) return;
-  agent->end(grace, [](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+  agent->end(
+      grace, [](const std::string& text) { fmt::print(stderr, "{}\n", text); },
+      [&lock] { lock.show_life(); });
 }
 
 // The journal tells it as well. But before a driver can read that, it has written files for nodes
@@ -195,8 +197,8 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
   fs::path replaced;
   if (fs::exists(directory / kSpecFile)) {
     if (spec.options.if_exists != IfExists::kFresh) refuse_existing(directory);
-    const ExperimentLock old = lock_of(directory);
-    end_own_agent(directory, from_seconds(spec.options.save_grace_s));
+    ExperimentLock old = lock_of(directory);
+    end_own_agent(directory, from_seconds(spec.options.save_grace_s), old);
     replaced = move_aside(directory);
   } else if (holds_something_else(directory)) {
     throw Error(ErrorCode::kBadInput,

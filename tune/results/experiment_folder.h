@@ -41,15 +41,26 @@ class ExperimentFolder {
   const std::filesystem::path& path() const { return path_; }  // as the user wrote storage
   const std::filesystem::path& absolute() const { return absolute_; }
   int lock_descriptor() const { return lock_.descriptor(); }
-  // Shows the holder to hosts that flock does not reach: call it after the last fork.
+  // Shows the holder to hosts that flock does not reach: call it after the last fork, and the other
+  // now and then while something is waited for before that.
   void keep_alive() { lock_.keep_alive(); }
+  void show_life() { lock_.show_life(); }
   // The process of another host that has taken the experiment meanwhile; empty: none has.
   std::string taken_by() const { return lock_.taken_by(); }
+  // False after a standstill, until the lock's thread has looked: another host may have taken it.
+  bool is_surely_held() const { return lock_.is_surely_held(); }
+  // Looks now, unless it is surely held, which may take as long as the file system does not answer.
+  void look_again() const { lock_.look_again(); }
   // The notice that its holder was silent and the experiment taken from it; empty: it was free.
   std::string taken_over() const;
   // False when the folder was removed or renamed: there is no place to write to any more. It looks,
   // which may take as long as the file system does not answer.
   bool is_in_place() const { return lock_.is_in_place(); }
+  // Whether this holder still has it, in its place. It looks, too.
+  bool is_ours() const {
+    look_again();
+    return taken_by().empty() && is_in_place();
+  }
   // Whether it was taken, removed or renamed, as the lock's thread saw it a moment ago: for a loop,
   // as it never blocks.
   bool seems_lost() const { return !taken_by().empty() || !lock_.was_in_place(); }

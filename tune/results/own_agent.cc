@@ -83,27 +83,29 @@ std::string OwnAgent::why_not_kept(const fs::path& experiment) const {
   return why_refused(identity_, kAgentContract, build_version()).value_or("");
 }
 
-bool OwnAgent::is_gone_within(std::chrono::nanoseconds limit) const {
+bool OwnAgent::is_gone_within(std::chrono::nanoseconds limit, const Meanwhile& meanwhile) const {
   const auto end = steady_clock::now() + limit;
   while (!is_gone()) {
     if (steady_clock::now() > end) return false;
+    meanwhile();
     std::this_thread::sleep_for(kLookEvery);
   }
   return true;
 }
 
-void OwnAgent::end(std::chrono::nanoseconds grace, const Notice& notice) const {
+void OwnAgent::end(std::chrono::nanoseconds grace, const Notice& notice,
+                   const Meanwhile& meanwhile) const {
   const auto agent = process();
   if (agent) agent->signal(SIGTERM);
   if (agent) agent->signal(SIGCONT);  // a stopped agent ends in order as well
-  if (is_gone_within(kMoment)) return;
+  if (is_gone_within(kMoment, meanwhile)) return;
   notice(
       fmt::format("waiting for the agent of the driver before this one (process {}): its trials "
                   "save and end",
                   pid_));
   const bool is_patient = grace <= grace.zero();
-  if (agent && !is_gone_within(is_patient ? kAnyTime : grace)) agent->signal(SIGKILL);
-  if (is_gone_within(kKilledEnd)) return;
+  if (agent && !is_gone_within(is_patient ? kAnyTime : grace, meanwhile)) agent->signal(SIGKILL);
+  if (is_gone_within(kKilledEnd, meanwhile)) return;
   throw Error(ErrorCode::kBadInput,
               fmt::format("{} is in use by {}: wait for it, or end it, then try again",
                           experiment_.string(), describe_holders(runtime_)));

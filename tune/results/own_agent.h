@@ -38,12 +38,16 @@ class OwnAgent {
   static void remove(const std::filesystem::path& experiment);
 
   // Lets its trials save and waits until it is gone; after `grace` (0: any time) it is killed. Says
-  // that it waits. Throws Error (kBadInput) when even then some process of it stays.
+  // that it waits, and calls `meanwhile` many times a second. Throws Error (kBadInput) when even
+  // then some process of it stays.
   using Notice = std::function<void(const std::string& text)>;
-  void end(std::chrono::nanoseconds grace, const Notice& notice) const;
+  using Meanwhile = std::function<void()>;
+  void end(
+      std::chrono::nanoseconds grace, const Notice& notice,
+      const Meanwhile& meanwhile = [] {}) const;
 
  private:
-  bool is_gone_within(std::chrono::nanoseconds limit) const;
+  bool is_gone_within(std::chrono::nanoseconds limit, const Meanwhile& meanwhile) const;
 
   pid_t pid_;
   std::string identity_;

@@ -119,9 +119,13 @@ TEST_CASE("an agent that is to go is told to end, and is killed when it takes to
     });
     const OwnAgent agent = lives.agent();
     std::string told;
-    agent.end(std::chrono::milliseconds(1), [&](const std::string& text) { told = text; });
+    int waits = 0;
+    agent.end(
+        std::chrono::milliseconds(1), [&](const std::string& text) { told = text; },
+        [&] { ++waits; });
     CHECK(agent.is_gone());
     CHECK(told.empty() == obeys);
+    if (!obeys) CHECK(waits > 2);
     if (!obeys) CHECK_HAS(told, "(process " + std::to_string(lives.pid) + ")");
   }
 }

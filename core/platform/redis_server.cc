@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -132,11 +133,7 @@ RedisServer::RedisServer(RedisServerOptions options)
 
 void RedisServer::start() {
   const std::lock_guard guard(mutex_);
-  // The data belong to another host now, and only its server may use them.
-  if (is_taken_) {
-    throw SupersededError(fmt::format("starting the store again: another host has taken {}",
-                                      options_.data_directory.string()));
-  }
+  refuse_taken();
   remove_cut_rewrites(options_.data_directory);
   SpawnOptions spawned;
   spawned.command = command_line(program_, socket_, options_);
@@ -154,10 +151,16 @@ void RedisServer::start() {
   process_ = Child(spawn(spawned));
 }
 
+// The data belong to another host then, and only its server may use them.
+void RedisServer::refuse_taken() const {
+  if (lock_->taken_by().empty()) return;
+  throw SupersededError(fmt::format("starting the store again: another host has taken {}",
+                                    options_.data_directory.string()));
+}
+
 // Called by the thread that keeps the lock alive.
 void RedisServer::kill_for_another() {
   const std::lock_guard guard(mutex_);
-  is_taken_ = true;
   process_.signal(SIGKILL);
 }
 
@@ -218,20 +221,62 @@ std::string why_unwritable(const fs::path& directory) {
 
 }  // namespace
 
-std::string RedisServer::take_end() {
-  if (!process_.is_running() || !has_ended()) return {};
-  return fmt::format("{} {}; {}its last words are in {}", program_,
-                     describe_exit(process_.status()), why_unwritable(options_.data_directory),
-                     (options_.data_directory / kLogFile).string());
+int RedisServer::exit_descriptor() const {
+  return end_.valid() ? worker_.descriptor() : process_.descriptor();
 }
 
+std::string RedisServer::take_end() {
+  worker_.take_outcomes();
+  if (end_.valid()) {
+    const bool is_there = end_.wait_for(milliseconds(0)) == std::future_status::ready;
+    return is_there ? end_.get() : std::string();
+  }
+  if (!process_.is_running() || !has_ended()) return {};
+  do_beside([this] {
+    return fmt::format("{} {}; {}its last words are in {}", program_,
+                       describe_exit(process_.status()), why_unwritable(options_.data_directory),
+                       (options_.data_directory / kLogFile).string());
+  });
+  return {};
+}
+
+std::string RedisServer::await_end() {
+  std::string how = take_end();
+  return end_.valid() ? end_.get() : how;
+}
+
+// A machine that can start no process now is treated like a server that ends at once.
 void RedisServer::start_again() {
+  TUNE_CHECK(!end_.valid());
   TUNE_CHECK(!process_.is_running());
-  start();
+  do_beside([this]() -> std::string {
+    try {
+      start();
+      return {};
+    } catch (const SupersededError&) {
+      throw;
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+}
+
+void RedisServer::do_beside(std::function<std::string()> work) {
+  const auto task =
+      std::make_shared<std::packaged_task<std::string()>>([this, work = std::move(work)] {
+        lock_->look_again();
+        refuse_taken();
+        return work();
+      });
+  end_ = task->get_future();
+  worker_.give([task] {
+    (*task)();
+    return [] {};
+  });
 }
 
 void RedisServer::begin_end() {
-  if (!process_.is_running() || was_asked_) return;
+  if (end_.valid() || !process_.is_running() || was_asked_) return;
   const FileDescriptor last_word = connect_to(socket_);
   process_.signal(SIGCONT);
   // The signals that mean an end to it do not reach it.
@@ -239,6 +284,7 @@ void RedisServer::begin_end() {
 }
 
 RedisServer::~RedisServer() {
+  if (end_.valid()) end_.wait();
   if (!process_.is_running()) return;
   begin_end();
   if (!has_ended(was_asked_ ? kEndLimit : milliseconds(0))) kill_and_reap();

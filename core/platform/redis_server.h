@@ -2,15 +2,19 @@
 // append flushed. It ends with the thread that started it, and not by a signal that is sent to all
 // processes of an experiment: the events of their end are still to be written. The folder has a
 // lock of its own, also against other hosts: two servers on one append-only file would destroy it.
+// Once it has started a poll loop may use it: a disk that stalls holds nothing up.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "core/platform/child.h"
+#include "core/platform/file_worker.h"
 #include "core/platform/lock.h"
 
 namespace tune {
@@ -37,18 +41,21 @@ class RedisServer {
 
   std::string address() const;  // unix:///run/user/0/tune-1-abc/redis
   pid_t pid() const { return process_.pid(); }
-  // Readable when the server has ended; -1 once its end was told.
-  int exit_descriptor() const { return process_.descriptor(); }
+  // Readable when take_end() has something to do; -1 once the server's end was told.
+  int exit_descriptor() const;
 
-  // The server's end in words, with its last log lines; empty while it runs. Told once.
+  // The server's end in words, or why it did not start again; empty: it runs, or the disk still
+  // looks for the reason. Told once. Throws SupersededError when another host has taken the folder.
   std::string take_end();
-  // After the server's end: starts another one on the same data and address, without waiting for it
-  // to answer. Throws Error (kProcess) when no process can be made, SupersededError when another
-  // host has taken the folder.
+  // The same, waiting for the disk.
+  std::string await_end();
+  // After the server's end: begins to start another one on the same data and address.
   void start_again();
 
  private:
   void start();
+  void do_beside(std::function<std::string()> work);
+  void refuse_taken() const;
   void kill_for_another();
   void wait_until_ready();
   bool has_ended(std::chrono::milliseconds patience = {});
@@ -60,9 +67,10 @@ class RedisServer {
   std::filesystem::path socket_;
   bool was_asked_ = false;  // to end
   std::mutex mutex_;  // of what the lock's thread touches; that changes nothing of the process:
-  Child process_;
-  bool is_taken_ = false;               // by another host
+  Child process_;     // the worker's while there is an end_
   std::optional<ExperimentLock> lock_;  // on the data; its thread uses what is above
+  std::future<std::string> end_;        // in words, from the worker
+  FileWorker worker_;  // uses what is above; servers that it has started end with its thread
 };
 
 }  // namespace tune

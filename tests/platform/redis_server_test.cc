@@ -233,10 +233,39 @@ TEST_CASE("a server that was killed is started again on the same data and addres
     CHECK(server.take_end().empty());
     CHECK(server.exit_descriptor() == -1);
     server.start_again();
+    CHECK(server.await_end().empty());
     CHECK(server.pid() != former);
     CHECK(server.address() == address);
     CHECK(store.last() == EntryId{1, i});
   }
+}
+
+TEST_CASE("a server that ends when another host has taken its folder writes nothing there") {
+  const Place place;
+  const fs::path data = place.options().data_directory;
+  RedisServer server(place.options());
+  std::ofstream(data / "lock") << "12 node7 another-kernel 1\n";
+  // Killed by the thread of its lock, which knows by then.
+  pollfd ended{server.exit_descriptor(), POLLIN, 0};
+  REQUIRE(::poll(&ended, 1, 20'000) == 1);
+  const auto before = fs::last_write_time(data);
+  CHECK(server.take_end().empty());
+  CHECK_HAS(refusal([&] { server.await_end(); }, ErrorCode::kStore), "another host has taken");
+  CHECK(fs::last_write_time(data) == before);
+}
+
+TEST_CASE("a server that cannot be started again says why") {
+  const Place place;
+  const fs::path program = place.folder.path() / "redis-server";
+  fs::create_symlink("/usr/bin/redis-server", program);
+  const ScopedVariable given("TUNE_REDIS_SERVER", program.string());
+  RedisServer server(place.options());
+  ::kill(server.pid(), SIGKILL);
+  CHECK(eventually([&] { return !server.take_end().empty(); }));
+  fs::remove(program);
+  server.start_again();
+  CHECK_HAS(server.await_end(), program.string());
+  CHECK(server.exit_descriptor() == -1);
 }
 
 TEST_CASE("nobody else can reach the socket") {

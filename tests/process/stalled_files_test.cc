@@ -110,13 +110,33 @@ TEST_CASE("while a look at the experiment's lock stalls results go on and a sign
   REQUIRE(has_more(1));
   sweep.begin();
   REQUIRE(sweep.is_met());
-  CHECK(has_more(80));  // of 20 a second
+  CHECK(has_more(60));  // of 20 a second
   sweep.run->signal(SIGINT);
   CHECK(Sandbox::eventually([&] {
     return testing::has(sweep.box.read("results/s/events.jsonl"), "SIGINT: running trials save");
   }));
   sweep.end();
   CHECK(sweep.run->wait().code == 128 + SIGINT);
+}
+
+TEST_CASE("while a dead private store waits for the disk its driver takes a signal") {
+  Stalled reason("remove", "room");          // of the probe that tells why it has ended
+  Stalled start("execute", "redis-server");  // of the next one
+  for (Stalled* sweep : {&reason, &start}) {
+    Stalled& one = *sweep;
+    one.start("{lr: {loguniform: [1e-3, 1.0]}, step_ms: 100}", 600);
+    REQUIRE(Sandbox::eventually([&] { return has_results(one.box, "results/s", 1); }));
+    one.begin();
+    for (const pid_t store : one.box.processes("redis-server")) kill(store, SIGKILL);
+    REQUIRE(one.is_met());
+    one.run->signal(SIGINT);
+    CHECK(Sandbox::eventually(
+        [&] { return testing::has(one.run->said(), "SIGINT: running trials save"); }));
+    CHECK(one.runs());
+    one.end();
+    CHECK(one.run->wait().code == 128 + SIGINT);
+    check_nothing_left(one.box, "results/s");
+  }
 }
 
 TEST_CASE("a sweep that ends while a new join key cannot be written says what it waits for") {

@@ -35,7 +35,7 @@ std::unique_ptr<RedisStore> DriverStore::connected() const try {
   options.notice = options_.notice;
   return std::make_unique<RedisStore>(options);
 } catch (const Error& error) {
-  const std::string how = server_ ? server_->take_end() : std::string();
+  const std::string how = server_ ? server_->await_end() : std::string();
   if (!how.empty()) throw Error(ErrorCode::kStore, fmt::format("starting the store: {}", how));
   if (options_.is_new) throw;
   throw Error(ErrorCode::kStore, error.what());  // the run can go on when the store is back

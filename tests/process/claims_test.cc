@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/platform/lock_sign.h"
 #include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
@@ -53,6 +54,8 @@ TEST_CASE("two sweeps do not hand out the same GPU: one is refused, or waits") {
       {"run", "sweep.yaml", "--name", "third", "--cpus", "2", "--quiet", "--wait-gpus"});
   REQUIRE(Sandbox::eventually([&] { return fs::exists(box.path() / "results/third/lock"); }));
   CHECK(box.read("results/third/results.csv").empty());
+  CHECK(Sandbox::eventually(  // for other hosts
+      [&] { return sign_of_text(box.read("results/third/lock")).beats > 1; }));
   first->signal(SIGINT);
   CHECK(first->wait().code == 128 + SIGINT);
   const Finished done = waits.wait();

@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include <chrono>
 #include <map>
 
 #include "core/platform/files.h"
+#include "core/platform/lock_sign.h"
 #include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
@@ -66,16 +68,31 @@ void copy_folder(const Sandbox& box, const char* from, const char* to) {
   }));
 }
 
+// Of the sweep that stands still.
+void check_untouched(std::map<fs::path, std::string> before,
+                     std::map<fs::path, std::string> after) {
+  for (const char* mine : {"stdout", "stderr", "state.json"}) {  // its workers' own, until they end
+    std::erase_if(after, [&](const auto& file) {
+      return file.first.filename() == mine && !before.contains(file.first);
+    });
+  }
+  for (auto* files : {&before, &after}) files->erase("results/s/lock");  // its own sign, given back
+  CHECK(after == before);
+}
+
+SweepText small_sweep() {
+  return {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
+          .num_samples = 4,
+          .rest = "stop: {training_iteration: 10}\ncheckpoint: {frequency: 2}\n"};
+}
+
 TEST_CASE("a driver that stood still while another took over is refused and touches nothing") {
   Sandbox box;
   const std::string socket = (box.path() / "tmp/r").string();
   Running server = box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly",
                               "yes", "--dir", box.path()});
   REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
-  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
-                                .num_samples = 4,
-                                .rest = "stop: {training_iteration: 10}\n"
-                                        "checkpoint: {frequency: 2}\n"}));
+  box.write("sweep.yaml", yaml(small_sweep()));
   Running old = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet",
                                 "--store", "unix://" + socket});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 6); }));
@@ -87,25 +104,51 @@ TEST_CASE("a driver that stood still while another took over is refused and touc
   CHECK(newer.code == 0);
   check_complete(box, "other/s", 4, 10);
 
-  auto before = contents(box, "results/s");
+  const auto before = contents(box, "results/s");
   old.signal(SIGCONT);
   const Finished refused = old.wait(std::chrono::seconds(30));
   INFO(refused.err);
   CHECK(refused.code == 3);
   CHECK_HAS(refused.err, "another one has taken over");
   CHECK_FALSE(testing::has(refused.err, "tune resume"));
-  auto after = contents(box, "results/s");
-  for (const char* mine : {"stdout", "stderr", "state.json"}) {  // its workers' own, until they end
-    std::erase_if(after, [&](const auto& file) {
-      return file.first.filename() == mine && !before.contains(file.first);
-    });
-  }
-  for (auto* files : {&before, &after}) files->erase("results/s/lock");  // its own sign, given back
-  CHECK(after == before);
+  check_untouched(before, contents(box, "results/s"));
   CHECK(box.tune({"resume", "other/s", "--quiet"}).code == 0);  // as complete as before
   server.signal(SIGTERM);
   server.wait();
   check_nothing_left(box, "results/s");
+}
+
+// Two private servers know nothing of each other's epochs. Here the other host has only signed, and
+// the file system stalls when the driver looks.
+TEST_CASE("a driver that stood still while another host took its folder writes nothing more") {
+  constexpr std::chrono::seconds kSilence{11};  // after 10 s another host may take it
+  Sandbox box;
+  box.set("LD_PRELOAD", TUNE_STALLING_FILES);
+  box.set("STALL_FILE", box.path() / "stall");
+  box.set("STALL_CALL", "read");
+  box.set("STALL_NAME", "lock");
+  box.write("sweep.yaml", yaml(small_sweep()));
+  Running old = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 6); }));
+  stop_between_turns(old);
+  CHECK_FALSE(old.ends_within(kSilence));
+  const std::string sign =
+      to_text({.pid = 12, .host = "node7", .boot = "another-kernel", .beats = 5});
+  for (const char* lock : {"results/s/lock", "results/s/store/lock"}) box.write(lock, sign);
+
+  const auto before = contents(box, "results/s");
+  box.write("stall", "");
+  old.signal(SIGCONT);
+  CHECK(Sandbox::eventually([&] { return fs::exists(box.path() / "stall.met"); }));
+  old.ends_within(std::chrono::seconds(1));
+  check_untouched(before, contents(box, "results/s"));
+  fs::remove(box.path() / "stall");
+  const Finished refused = old.wait(std::chrono::seconds(30));
+  INFO(refused.err);
+  CHECK(refused.code == 3);
+  CHECK_HAS(refused.err, "process 12 of host node7 has taken over results/s");
+  check_untouched(before, contents(box, "results/s"));
+  CHECK(box.is_quiet());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Loaded before libc: while the file $STALL_FILE is there, calls of the kind $STALL_CALL (name,
-// look, flush, remove or execute) for a file whose own name is of the shape $STALL_NAME do not
-// return, as on a network file system whose server does not answer.
+// look, read, flush, remove or execute) for a file whose own name is of the shape $STALL_NAME do
+// not return, as on a network file system whose server does not answer.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -69,6 +69,16 @@ TUNE_REPLACED int stat(const char* path, struct stat* found) {
 TUNE_REPLACED int stat64(const char* path, struct stat64* found) {
   stall_on("look", path);
   return next<int(const char*, struct stat64*)>("stat64")(path, found);
+}
+
+TUNE_REPLACED ssize_t pread(int file, void* bytes, size_t size, off_t offset) {
+  stall_on("read", path_of(file).c_str());
+  return next<ssize_t(int, void*, size_t, off_t)>("pread")(file, bytes, size, offset);
+}
+
+TUNE_REPLACED ssize_t pread64(int file, void* bytes, size_t size, off64_t offset) {
+  stall_on("read", path_of(file).c_str());
+  return next<ssize_t(int, void*, size_t, off64_t)>("pread64")(file, bytes, size, offset);
 }
 
 TUNE_REPLACED int fsync(int file) {

@@ -55,6 +55,9 @@ DriverShell::DriverShell(RunRequest request, NodeResources node, ExperimentFolde
                 .lease = from_seconds(spec_.options.lease_s)}),
       silence_watch_(experiment_id_of(spec_)),
       reporter_(request_.reporter) {
+  for (SideWork* work : {&file_work_, &removals_}) {
+    work->before_each([this] { tune::check_owner(folder_); });
+  }
   records_.add_keeper(logger_);
   records_.add_keeper(last_results_);
   records_.add_keeper(events_);
@@ -98,6 +101,7 @@ void DriverShell::start() {
   requests_->take_orders(*experiment_, experiment_id_of(spec_), machine_);
   record_.requests = requests_->path();
   open_door();
+  tune::check_owner(folder_);
   folder_.write_spec(spec_);
   folder_.write_record(record_);
   take_over(epoch);
@@ -110,7 +114,7 @@ void DriverShell::start_agent() {
   const auto former = is_new() ? std::nullopt : OwnAgent::of(folder_.absolute());
   if (former) {
     const auto notice = [this](const std::string& text) { say_early(text); };
-    if (auto kept = kept_agent(*former, folder_.absolute(), spec_.options, notice)) {
+    if (auto kept = kept_agent(*former, folder_, spec_.options, notice)) {
       agent_process_ = std::make_unique<AgentProcess>(std::move(*kept), former->identity());
       return turn_away(request_.zygote);
     }
@@ -143,6 +147,7 @@ void DriverShell::claim_resources() {
   }
   ClaimRequest claim = claim_of(folder_.absolute(), spec_, node_);
   claim.notice = [this](const std::string& text) { say_early(text); };
+  claim.meanwhile = [this] { show_life(folder_); };
   node_ = claim_node(*runtime_, claim);
 }
 
@@ -207,7 +212,7 @@ RunOutcome DriverShell::run() {
       throw Error(ErrorCode::kProcess, controller().failure());
     }
   } catch (const SupersededError&) {
-    end_own_agent();  // the folder is the other driver's now
+    if (agent_process_) end_own_agent();  // the folder is the other driver's now
     throw;
   } catch (const Error& error) {
     const bool goes_on = leave_own_agent();
@@ -329,17 +334,6 @@ void DriverShell::on(const EndAgent&) {
   agent_process_->signal(SIGKILL);  // its workers end with it
 }
 
-// A machine that can start no process now is treated like a server that ends at once.
-void DriverShell::on(const StartStore&) {
-  try {
-    store_->start_again();
-  } catch (const SupersededError&) {
-    throw;
-  } catch (const Error& error) {
-    machine_.on_server_ended(error.what());
-  }
-}
-
 // After a signal the only message is that the experiment was interrupted.
 void DriverShell::on(const GiveUp& action) {
   has_given_up_ = machine_.signal() != 0;
@@ -353,6 +347,16 @@ void DriverShell::on(const GiveUp& action) {
 }
 
 // ---- A turn -------------------------------------------------------------------------------------
+
+// The epoch fences the journal where drivers share a server; two private ones know nothing of each
+// other, and would write one append-only file.
+void DriverShell::check_owner() {
+  if (folder_.is_surely_held()) return;
+  refuse_taken(folder_);
+  if (!store_->is_private()) return;
+  throw StoreSilentError("the lock is silent", fmt::format("the file system of {} does not answer",
+                                                           folder_.path().string()));
+}
 
 void DriverShell::write_results() {
   records_.flush();

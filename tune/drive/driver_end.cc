@@ -57,8 +57,8 @@ void DriverShell::end_own_agent(milliseconds limit) {
 bool DriverShell::leave_own_agent() {
   if (!agent_process_ || !agent_process_->may_be_left()) return false;
   const bool is_over = turns_ && controller().is_over();
-  const bool is_ours = folder_.is_in_place() && folder_.taken_by().empty();
-  const bool stays = has_begun() && is_ours && !is_over && agent_process_->wait({}).empty();
+  const bool stays =
+      has_begun() && folder_.is_ours() && !is_over && agent_process_->wait({}).empty();
   if (stays) agent_process_->let_go();
   if (stays) agent_process_.reset();
   return stays;
@@ -88,7 +88,7 @@ void DriverShell::close(RunState state) {
 // began leaves no folder behind, so that the same name can be used once the input is mended.
 void DriverShell::give_up(RunState state) {
   if (agent_process_) end_own_agent();
-  if (!folder_.is_in_place() || !folder_.taken_by().empty()) return;
+  if (!folder_.is_ours()) return;
   if (!has_begun() && door_ && endpoint_) end_agents();
   if (!has_begun()) return withdraw();
   if (!endpoint_) return;  // the journal was not read: the present table is better

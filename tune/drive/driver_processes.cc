@@ -18,6 +18,7 @@
 #include "core/platform/node.h"
 #include "core/rank_start.h"
 #include "tune/drive/door.h"
+#include "tune/drive/experiment_start.h"
 #include "tune/spec/command_options.h"
 #include "tune/spec/pool_value.h"
 
@@ -170,14 +171,13 @@ std::string address_in(const RuntimeDirectory& runtime) {
   return fmt::format("ipc://{}/driver", runtime.path().string());
 }
 
-std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
-                                       const std::filesystem::path& experiment,
+std::optional<OtherProcess> kept_agent(const OwnAgent& agent, ExperimentFolder& folder,
                                        const RunOptions& options, const OwnAgent::Notice& notice) {
   if (agent.is_gone()) return std::nullopt;
   std::optional<OtherProcess> process = agent.process();
-  const std::string why_not = process ? agent.why_not_kept(experiment) : "it has ended";
+  const std::string why_not = process ? agent.why_not_kept(folder.absolute()) : "it has ended";
   if (why_not.empty()) return process;
-  agent.end(from_seconds(options.save_grace_s), notice);
+  agent.end(from_seconds(options.save_grace_s), notice, [&folder] { show_life(folder); });
   return std::nullopt;
 }
 

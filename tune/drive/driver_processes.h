@@ -86,10 +86,9 @@ ZygoteSource zygote_of(const RunRequest& request, const NodeResources& node);
 std::string address_in(const RuntimeDirectory& runtime);
 
 // The agent that a driver before this one has left on this host, if it can go on under this one. If
-// it cannot, and if its processes are still ending, waits until it is gone. Throws Error
-// (kBadInput).
-std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
-                                       const std::filesystem::path& experiment,
+// it cannot, and if its processes are still ending, waits until it is gone; the folder's lock gives
+// signs of life meanwhile. Throws Error (kBadInput), and as show_life().
+std::optional<OtherProcess> kept_agent(const OwnAgent& agent, ExperimentFolder& folder,
                                        const RunOptions& options, const OwnAgent::Notice& notice);
 // Lets an agent that waits to be one go, as there is one already.
 void turn_away(const ZygoteSource& zygote);

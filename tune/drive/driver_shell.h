@@ -58,7 +58,7 @@ class DriverShell : private TurnEdges {
   void read_input(MayHaveEnded who);
   void act();
   void on(const EndAgent& action);
-  void on(const StartStore& action);
+  void on(const StartStore&) { store_->start_again(); }
   void on(const Say& action) { say(action.text); }
   void on(const GiveUp& action);
   void on(const Dismiss& action) { door_->dismiss(action.agent); }
@@ -80,6 +80,7 @@ class DriverShell : private TurnEdges {
   void try_to(const std::string& doing, const std::function<void()>& what);
 
   // As a turn needs them
+  void check_owner() override;
   std::chrono::nanoseconds now() const override { return clock_.monotonic(); }
   WallTime wall() const override { return clock_.wall(); }
   const Peers& peers() const override { return endpoint_->peers(); }

@@ -29,13 +29,15 @@ class DriverStore {
 
   Store& store() { return *store_; }
   std::string address() const;
+  bool is_private() const { return server_ != nullptr; }
   // From here on a call waits for a moment only, as the machine that is told has patience.
   void end_start();
 
   // Readable when the private server has ended, or when an answer may be there.
   int exit_descriptor() const { return server_ ? server_->exit_descriptor() : -1; }
   int answer_descriptor() const { return store_->descriptor(); }
-  // The private server's end in words; empty: it has not. Said once.
+  // The private server's end in words; empty: it has not. Said once. Never blocks, nor does
+  // start_again().
   std::string take_end() { return server_ ? server_->take_end() : std::string(); }
   void start_again() { server_->start_again(); }
   // The last entry is written: a private server ends meanwhile.

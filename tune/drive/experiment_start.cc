@@ -40,13 +40,27 @@ void keep_num_samples(std::int64_t ordered, ExperimentSpec& spec, const Experime
   work.add(0, [&folder, spec] { folder.write_spec(spec); });
 }
 
-// Open files can still be written when their names are gone.
-void check_place(const ExperimentFolder& folder) {
+void show_life(ExperimentFolder& folder) {
+  folder.show_life();
+  refuse_taken(folder);
+}
+
+void refuse_taken(const ExperimentFolder& folder) {
   if (const std::string by = folder.taken_by(); !by.empty()) {
     throw SupersededError(
         fmt::format("running trials: {} has taken over {}: this driver stood still", by,
                     folder.path().string()));
   }
+}
+
+void check_owner(const ExperimentFolder& folder) {
+  folder.look_again();
+  refuse_taken(folder);
+}
+
+// Open files can still be written when their names are gone.
+void check_place(const ExperimentFolder& folder) {
+  check_owner(folder);
   if (folder.is_in_place()) return;
   throw Error(ErrorCode::kIo,
               fmt::format("running trials: the folder {} was removed or renamed meanwhile",

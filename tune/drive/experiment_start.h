@@ -20,8 +20,14 @@ ExperimentFolder start_experiment(RunRequest& request);
 void keep_num_samples(std::int64_t ordered, ExperimentSpec& spec, const ExperimentFolder& folder,
                       SideWork& work);
 
-// Throws Error (kIo) when the folder is not where it was, SupersededError when a driver on another
-// host has taken it.
+// A sign of life of a driver that waits before it keeps the folder alive. Throws as refuse_taken().
+void show_life(ExperimentFolder& folder);
+// Throws SupersededError when a driver on another host is known to have taken the folder. Never
+// blocks.
+void refuse_taken(const ExperimentFolder& folder);
+// The same, after a look if it may have been taken: the file system may not answer for a while.
+void check_owner(const ExperimentFolder& folder);
+// The same; throws Error (kIo) when the folder is not where it was.
 void check_place(const ExperimentFolder& folder);
 
 }  // namespace tune

@@ -15,6 +15,7 @@ void Turns::take_over(const DriverStarted& event) {
 }
 
 bool Turns::step() try {
+  edges_.check_owner();
   const bool was_silent = machine_.store_is_silent();
   const bool done = take_step();
   if (was_silent) machine_.on_store_answered();

@@ -40,6 +40,10 @@ class TurnEdges {
  public:
   virtual ~TurnEdges() = default;
 
+  // Called before each step, which is not taken when it throws: StoreSilentError while it is not
+  // known whether the experiment is still this driver's, SupersededError when it is not.
+  virtual void check_owner() {}
+
   virtual DriverMachine::Time now() const = 0;  // of a monotonic clock
   virtual WallTime wall() const = 0;
   virtual const Peers& peers() const = 0;

@@ -124,10 +124,14 @@ class TurnDriver : private TurnEdges {
   SpeakingStore store;
   bool is_flushed = false;
   bool there_is_room = true;
+  bool owner_is_known = true;
   Searcher::Question question;  // the newest
   DriverMachine machine{{.ends_with_agent = false}};
 
  private:
+  void check_owner() override {
+    if (!owner_is_known) throw StoreSilentError("the lock is silent", "no answer");
+  }
   DriverMachine::Time now() const override { return 1s; }
   WallTime wall() const override { return {}; }
   const Peers& peers() const override { return peers_; }
@@ -347,6 +351,25 @@ TEST_CASE("a turn to which the store does not answer is tried again, and is ther
   CHECK_FALSE(driver.machine.store_is_silent());
   CHECK(driver.turn()[1] == "acknowledge 3");
   CHECK(driver.store.read({}, 10).size() == 3);
+}
+
+TEST_CASE("while it is not known whether the experiment is the driver's no step is taken") {
+  TurnDriver driver;
+  driver.turn();
+  driver.join();
+  const Words all = {"append", "acknowledge 2", "command", "launch", "launch", "flush", "results"};
+  Words said;
+  for (std::size_t steps = 0; said.size() < all.size(); ++steps) {
+    REQUIRE(steps < all.size());
+    driver.owner_is_known = false;
+    CHECK(driver.turn().empty());
+    CHECK(driver.machine.store_is_silent());
+    driver.owner_is_known = true;
+    driver.turns.step();
+    CHECK_FALSE(driver.machine.store_is_silent());
+    said.insert(said.end(), driver.said.begin(), driver.said.end());
+  }
+  CHECK(said == all);
 }
 
 TEST_CASE("a snapshot to which the store does not answer is tried again") {

@@ -79,6 +79,62 @@ TEST_CASE("a signal to every process of a sweep pauses its trials, none is an er
   }
 }
 
+// A program ends by such a signal, and its death is known before the signal to its agent is.
+TEST_CASE("a signal to every process of a sweep of programs makes none of its trials an error") {
+  const std::string plain = R"(
+    for n in 1 2 3 4 5 6; do
+      echo "tune: {\"loss\": $n}"
+      until test $n = 1 || test -e go; do sleep 0.05; done
+    done)";
+  const std::string saves = R"(
+    n=0
+    test -z "$TUNE_CHECKPOINT" || n=$(cat "$TUNE_CHECKPOINT/n")
+    echo hello 1 save >&$TUNE_FD
+    while test $n -lt 6; do
+      until test $n -lt 2 || test -e go; do sleep 0.05; done
+      n=$((n + 1))
+      echo "{\"loss\": $n}" >&$TUNE_FD
+      while read word folder <&$TUNE_FD; do
+        case $word in
+          save) echo $n > "$folder/n"; echo saved >&$TUNE_FD ;;
+          go) break ;;
+          stop) exit 0 ;;
+        esac
+      done
+    done)";
+  for (const std::string& script : {plain, saves}) {
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+      CAPTURE(script);
+      CAPTURE(number);
+      Sandbox box;
+      box.write("train.sh", script);
+      box.write("sweep.yaml",
+                "command: [sh, train.sh]\nconfig: {x: {grid_search: [1, 2, 3]}}\nmetric: loss\n"
+                "mode: min\nseed: 5\n");
+      Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+      REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 4); }));
+      for (const pid_t pid : workers_first(box)) {
+        kill(pid, number);
+        run.ends_within(std::chrono::milliseconds(20));
+      }
+      const Finished finished = run.wait();
+      INFO(finished.err);
+      CHECK(finished.code == 128 + number);
+      const std::string table = box.read("results/s/results.csv");
+      INFO(table);
+      for (const char* word : {"RUNNING", "ERROR", "TERMINATED"}) {
+        CHECK_MESSAGE(count_of(table, word) == 0, word);
+      }
+      CHECK(box.is_quiet());
+      box.write("go", "");
+      const Finished resumed = box.tune({"resume", "results/s"});
+      INFO(resumed.err);
+      CHECK(resumed.code == 0);
+      check_complete(box, "results/s", 3, 6);
+    }
+  }
+}
+
 TEST_CASE("a trial that does not save within save_grace_s is ended without it") {
   Sandbox box;
   box.write("sweep.yaml",

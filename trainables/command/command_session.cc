@@ -27,6 +27,7 @@ constexpr milliseconds kFileEvery{100};   // a report file is looked at
 constexpr milliseconds kGroupEvery{20};   // processes that the program left behind
 constexpr seconds kKillGrace{5};          // after a program had its time to end by itself
 constexpr seconds kTermGrace{2};          // before the agent's SIGKILL
+constexpr seconds kSignalOfAll{2};        // from the first process that it ends to the agent
 // The other ranks of a group end by themselves when rank 0's program has; when it was stopped, they
 // may wait for it in a collective for ever.
 constexpr seconds kOtherRanks{1};
@@ -61,6 +62,12 @@ std::string how_it_ended(int status) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) text += ", as the kernel does to free memory";
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) text += " (a program that it starts is not there)";
   return text;
+}
+
+// A shell tells the signal that ended its last command by its exit code.
+bool is_end_by_signal(int status) {
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
 }  // namespace
@@ -127,7 +134,7 @@ void CommandSession::poll_all() {
   if (file_ && !ends && !is_rank_held()) until = std::min(until, now + kFileEvery);
   if (ends && program_.has_ended()) until = std::min(until, now + kGroupEvery);
   // A program that has ended, read to its end, makes no descriptor readable.
-  if (!ends && program_.is_started() && program_.has_ended() && !is_drained_ && !listens_) until = now;
+  if (is_end_due()) until = std::min(until, fails_at_.value_or(now));
   const auto left = std::chrono::ceil<milliseconds>(until - now);
   const bool is_endless = until == Time::max();
   ::poll(watched.data(), watched.size(),
@@ -198,12 +205,20 @@ bool CommandSession::take_line() {
   return file_->read();
 }
 
+// Of a rank whose reports are nobody's.
+bool CommandSession::has_failed_alone() const {
+  return start_.rank > 0 && program_.wait_status() != 0;
+}
+
+bool CommandSession::is_end_due() {
+  if (ending_ != Ending::kNone || !program_.is_started() || !program_.has_ended()) return false;
+  return has_failed_alone() || (!listens_ && !is_drained_);
+}
+
 // When the program has ended and all that it wrote is taken: how did it end?
 void CommandSession::note_end() {
-  if (ending_ != Ending::kNone || !program_.is_started() || !program_.has_ended()) return;
-  const bool has_failed = program_.wait_status() != 0;
-  if (has_failed && start_.rank > 0) return conclude();  // its reports are nobody's
-  if (listens_ || is_drained_) return;
+  if (!is_end_due() || may_end_with_all()) return;
+  if (has_failed_alone()) return conclude();
   bool has_more = false;
   if (!saving_ && program_.read_output(bytes_) == Program::Read::kBytes) {
     take_output(bytes_);
@@ -218,6 +233,14 @@ void CommandSession::note_end() {
   if (saving_) throw AttemptFailure("save: " + how_it_ended(program_.wait_status()) + " meanwhile");
   take_rests();
   if (is_drained_ && !listens_ && ending_ == Ending::kNone) conclude();
+}
+
+// A batch system may end all processes of a machine, this program first. Said at once, its death would
+// count against the trial; a little later the agent knows that its node ends.
+bool CommandSession::may_end_with_all() {
+  if (!is_end_by_signal(program_.wait_status())) return false;
+  if (!fails_at_) fails_at_ = Clock::now() + kSignalOfAll;
+  return Clock::now() < *fails_at_;
 }
 
 // A last line may lack its end. Broken, it counts only when nothing worse has happened.

@@ -68,6 +68,9 @@ class CommandSession {
   void take_rests();
   void take_signals();
   void note_end();
+  bool has_failed_alone() const;
+  bool is_end_due();
+  bool may_end_with_all();
 
   // ---- The program's words
   void hear(ProgramWord word);
@@ -102,9 +105,7 @@ class CommandSession {
   [[noreturn]] void fail(const char* key, const std::string& why) const;
 
   bool is_passive() const { return start_.rank > 0 && !speaks_; }
-  bool is_from_scratch() const {
-    return settings_.command.restart == CommandRestart::kFromScratch;
-  }
+  bool is_from_scratch() const { return settings_.command.restart == CommandRestart::kFromScratch; }
   Duration grace() const;
 
   const CommandSettings& settings_;
@@ -136,6 +137,7 @@ class CommandSession {
   std::uint64_t reports_ = 0;
   std::uint64_t to_skip_ = 0;  // reports that are known from before a pause
   Ending ending_ = Ending::kNone;
+  std::optional<Time> fails_at_;  // unless the agent ends it by then
   Time next_step_ = Time::max();  // of the ending
 };
 

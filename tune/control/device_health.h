@@ -52,7 +52,7 @@ class DeviceHealth {
                       ExperimentTime now);
   // The attempt ended in another way before its first report, and so shows nothing.
   void attempt_ended(const Places& places);
-  // No other place is left to try it, or the trial is over.
+  // No other place is left to try it, a user keeps it back, or the trial is over.
   void forget(TrialNumber trial);
 
   // ---- Consequences

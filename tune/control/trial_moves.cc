@@ -20,6 +20,7 @@ void TrialMoves::pause(Trial& trial) {
 }
 
 void TrialMoves::hold(Trial& trial) {
+  state_.health.forget(trial.number);  // its second try may never come
   // For the searcher it goes on: what its scheduler has paused is known to be kept back.
   const bool is_known_as_paused = trial.status == TrialStatus::kPaused && trial.replacements == 0;
   if (is_known_as_paused) state_.searcher.resume_trial(trial.number);

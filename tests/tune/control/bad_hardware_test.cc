@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/refusal.h"
@@ -133,6 +134,36 @@ TEST_CASE(
     CHECK_FALSE(scene.trial_on(0).has_value());
     CHECK(scene.controller_.next_deadline() == scene.now_ + DeviceHealth::kProbeAfter);
   }
+}
+
+TEST_CASE("a node is in doubt for no trial that a user keeps back") {
+  TwoNodes scene({.num_samples = 12});
+  std::set<std::uint32_t> doubtful;
+  while (const auto trial = scene.trial_on(0)) {  // the good node is taken: each is to wait for it
+    doubtful.insert(*trial);
+    scene.end(*trial, Outcome::kExit);
+  }
+  REQUIRE(doubtful.size() == DeviceHealth::kBlamesToSetAside);
+  const std::uint32_t first = *doubtful.begin();
+  UserOrdered pause;
+  pause.kind = OrderKind::kPause;
+  SUBCASE("and that waits") {
+    pause.trial = TrialNumber{first};
+    scene.give(pause);
+  }
+  SUBCASE("and that has its second try") {
+    const std::uint32_t lucky = scene.trial_on(1).value();
+    scene.report(lucky, 1);  // which shows nothing of the bad node
+    scene.end(lucky, Outcome::kCompleted);
+    REQUIRE(scene.trial_on(1) == first);
+    pause.trial = TrialNumber{first};
+    scene.give(pause);
+    CHECK_FALSE(scene.trial_on(0).has_value());  // it may still report
+    scene.end(first, Outcome::kLost);
+  }
+  CHECK(scene.status(first) == TrialStatus::kPaused);
+  CHECK(scene.trial_on(0).has_value());
+  CHECK(scene.aside().empty());
 }
 
 TEST_CASE("when the good node is lost, trials go to the bad one rather than nowhere") {

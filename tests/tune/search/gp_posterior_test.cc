@@ -55,6 +55,33 @@ TEST_CASE("a pending point takes uncertainty away and changes no mean, given at 
   }
 }
 
+TEST_CASE("points that are followed are predicted as if they were asked about anew") {
+  const Small small;
+  auto posterior = Posterior::make(small.points, small.targets, small.fit, 2);
+  REQUIRE(posterior.has_value());
+  const auto check_followed = [&](const Eigen::MatrixXd& points, std::size_t first) {
+    const Prediction anew = posterior->predict(points);
+    const Prediction kept = posterior->predict_followed(first);
+    REQUIRE(kept.mean.size() == points.cols());
+    CHECK((anew.mean - kept.mean).norm() < 1e-12);
+    CHECK((anew.standard_deviation - kept.standard_deviation).norm() < 1e-12);
+  };
+  posterior->follow(small.asked.leftCols(2));
+  check_followed(small.asked.leftCols(2), 0);
+  CHECK(posterior->believe(Eigen::Vector2d(0.2, 0.3)));
+  check_followed(small.asked.leftCols(2), 0);
+  posterior->follow(small.asked.rightCols(1));  // later: it knows the believer from the start
+  check_followed(small.asked, 0);
+  check_followed(small.asked.rightCols(1), 2);
+  posterior->unfollow(0);  // the last one is at its place
+  CHECK(posterior->believe(Eigen::Vector2d(0.7, 0.6)));
+  Eigen::MatrixXd left(2, 2);
+  left << small.asked.col(2), small.asked.col(1);
+  check_followed(left, 0);
+  posterior->unfollow(1);
+  check_followed(left.leftCols(1), 0);
+}
+
 TEST_CASE("neighbours are the most correlated, those of pending points are none") {
   const Small small;
   auto posterior = Posterior::make(small.points, small.targets, small.fit, 1);

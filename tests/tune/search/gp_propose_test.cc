@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -309,6 +310,116 @@ TEST_CASE("proposals keep the rules between parameters, and the best is found on
       kSeed);
   for (int i = 0; i < 30; ++i) CHECK(encoding.holds(sweep.live().point));
   CHECK(best > -0.05);  // at x = y = 0.45: 0.045
+}
+
+// ---- Large batches
+
+// Answered with the whole search for batches of up to so many.
+std::vector<UnitPoint> batch_points(const Sweep::Value& value, std::size_t count,
+                                    std::size_t searched_in_full) {
+  Options options = kNeverRandom;
+  options.searched_in_full = searched_in_full;
+  Sweep sweep(cube(3), value, kSeed, options);
+  for (int i = 0; i < 12; ++i) sweep.live();
+  std::vector<UnitPoint> points;
+  for (const Proposal& proposal : sweep.ask(count)) {
+    CHECK(proposal.origin == ProposalOrigin::kModel);
+    CHECK(proposal.neighbours.size() == 3);
+    points.push_back(proposal.point);
+  }
+  return points;
+}
+
+TEST_CASE("of up to 16 proposals each is searched for in full, of more the first") {
+  CHECK(batch_points(bowl, 16, Options().searched_in_full) == batch_points(bowl, 16, 1000));
+  const std::vector<UnitPoint> points = batch_points(bowl, 17, Options().searched_in_full);
+  const std::vector<UnitPoint> in_full = batch_points(bowl, 17, 1000);
+  CHECK(points.front() == in_full.front());
+  CHECK(points != in_full);
+  CHECK(points == batch_points(bowl, 17, Options().searched_in_full));
+}
+
+TEST_CASE("proposals of a large batch differ, and each knows those before it") {
+  Sweep sweep(cube(3), bowl, kSeed, kNeverRandom);
+  sweep.best_of(20);
+  const std::vector<Proposal> batch = sweep.ask(64);
+  std::set<UnitPoint> points;
+  double mean_distance = 0;  // from the nearest before
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    CHECK(batch[i].origin == ProposalOrigin::kModel);
+    CHECK(batch[i].pending_known == i);
+    REQUIRE(batch[i].expected.has_value());
+    CHECK(batch[i].expected->standard_deviation > 0);
+    points.insert(batch[i].point);
+    double nearest = 10;
+    for (std::size_t j = 0; j < i; ++j) {
+      double square = 0;
+      for (std::size_t d = 0; d < 3; ++d) {
+        square += std::pow(batch[i].point[d] - batch[j].point[d], 2);
+      }
+      nearest = std::min(nearest, std::sqrt(square));
+    }
+    if (i > 0) mean_distance += nearest / 63;
+  }
+  CHECK(points.size() == 64);
+  CHECK(mean_distance > 0.05);  // without believers all lie around the best
+  CHECK(batch[0].expected->acquisition > batch[63].expected->acquisition);
+}
+
+TEST_CASE("short searches find nearly what a search in full would find at that moment") {
+  // The first of a batch is searched for in full, given all that came before as pending.
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  sweep.best_of(12);
+  const std::vector<Proposal> batch = sweep.ask(20);
+  double worst = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Proposal one = sweep.ask(1).front();
+    worst = std::max(worst, one.expected->acquisition - batch[i].expected->acquisition);
+    sweep.begin(batch[i].point);
+  }
+  CHECK(worst < 1);  // of the logarithm
+}
+
+TEST_CASE("a large batch keeps conditions and the rules between parameters") {
+  const Value map = {{"x", nullptr}};
+  const Value other = {{"y", nullptr}};
+  const Encoding encoding({{"k", UnitDomain(choice({map, other}))},
+                           {"k/x", UnitDomain(uniform(0, 1)), Condition{0, 0}},
+                           {"k/y", UnitDomain(uniform(0, 1)), Condition{0, 1}}},
+                          Config{{"k", nullptr}});
+  Sweep conditional(
+      encoding,
+      [](const Config& config) {
+        return config.contains("k/x") ? -1.0 : -std::abs(config.get<double>("k/y") - 0.7);
+      },
+      kSeed, kNeverRandom);
+  conditional.best_of(12);
+  for (const Proposal& proposal : conditional.ask(40)) {
+    const Config config = encoding.decode(proposal.point);
+    CHECK(config.contains("k/x") != config.contains("k/y"));
+  }
+  const Encoding ruled(SearchSpace{{"x", uniform(0, 1)}, {"y", uniform(0, 1)}}, {"x < y"});
+  Sweep sweep(
+      ruled, [](const Config& config) { return config.get<double>("x"); }, kSeed, kNeverRandom);
+  sweep.best_of(12);
+  for (const Proposal& proposal : sweep.ask(40)) CHECK(ruled.holds(proposal.point));
+}
+
+TEST_CASE("a large batch of a small space tries each configuration once, then says so") {
+  const SearchSpace space = {{"a", choice({1, 2, 3, 4, 5, 6})}, {"b", randint(0, 8)}};
+  Sweep sweep(
+      Encoding(space),
+      [](const Config& config) { return config.get<double>("a") * config.get<int>("b"); }, kSeed,
+      kNeverRandom);
+  std::set<UnitPoint> points;
+  for (int i = 0; i < 8; ++i) points.insert(sweep.live().point);
+  int repeated = 0;
+  for (const Proposal& proposal : sweep.ask(50)) {
+    repeated += !points.insert(proposal.point).second;
+    if (points.size() < 48) CHECK(proposal.note == "");
+  }
+  CHECK(points.size() == 48);
+  CHECK(repeated == 10);  // 8 + 50 - 48
 }
 
 // ---- Candidates near a point

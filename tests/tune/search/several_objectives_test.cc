@@ -164,6 +164,36 @@ TEST_CASE("gp's proposals for several objectives follow from the question alone"
   CHECK(proposer.propose(other, one.encoding(), third).proposals.size() == 3);
 }
 
+TEST_CASE("a large batch of gp for several objectives finds about what searches in full find") {
+  // All of it proposed at once, after 12 trials one by one.
+  const auto after_batch = [](const Proposer& proposer) {
+    SeveralSwept swept(cube(4), two_bowls, 5);
+    swept.live(gp::GpProposer({.random_share = 0}), 12);
+    std::set<UnitPoint> points;
+    for (const Proposal& each : swept.ask(proposer, 40)) {
+      points.insert(each.point);
+      swept.tried(each.point);
+    }
+    CHECK(points.size() == 40);
+    return swept.hypervolume(kTwoBowls.low);
+  };
+  const gp::GpProposer proposer({.random_share = 0});
+  const double by_gp = after_batch(proposer);
+  CHECK(by_gp > 0.8 * after_batch(gp::GpProposer({.random_share = 0, .searched_in_full = 40})));
+  CHECK(by_gp == after_batch(proposer));
+}
+
+TEST_CASE("a large batch of gp under a constraint mostly keeps it") {
+  SeveralSwept swept(cube(2), bowl_beside_wall, 1, kConstrained);
+  const gp::GpProposer proposer({.random_share = 0});
+  swept.live(proposer, 20);
+  int kept = 0;
+  for (const Proposal& each : swept.ask(proposer, 40)) {
+    kept += swept.tried(each.point).back() >= 0 ? 1 : 0;
+  }
+  CHECK(kept > 24);  // of draws 16
+}
+
 TEST_CASE("numbers that are not finite, alike or missing stop no gp") {
   const gp::GpProposer proposer({.random_share = 0});
   SeveralSwept alike(

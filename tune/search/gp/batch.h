@@ -17,7 +17,8 @@ namespace tune::search::gp {
 
 inline constexpr std::size_t kFewestResults = 2;  // of which a model can be made
 
-// A model has best_candidate() and believe(), as Model (tune/search/gp/model.h) has.
+// A model has best_candidate(), best_candidate_of_many() and believe(), as Model
+// (tune/search/gp/model.h) has.
 template <class SomeModel>
 class Batch {
  public:
@@ -38,6 +39,7 @@ class Batch {
         pending_(known.pending) {}
 
   std::vector<Proposal> proposals(std::size_t count, RandomStream& random) {
+    is_large_ = count > options_.searched_in_full;
     std::vector<Proposal> made;
     for (std::size_t i = 0; i < count; ++i) {
       Proposal proposal = next(random);
@@ -60,7 +62,10 @@ class Batch {
     }
     if (!outcome_.model && outcome_.trouble.empty()) outcome_ = make_(pending_);
     if (!outcome_.model) return drawn(ProposalOrigin::kFallback, outcome_.trouble, random);
-    if (auto proposal = outcome_.model->best_candidate(tried_, random)) return std::move(*proposal);
+    SomeModel& model = *outcome_.model;
+    auto proposal = is_large_ ? model.best_candidate_of_many(tried_, random)
+                              : model.best_candidate(tried_, random);
+    if (proposal) return std::move(*proposal);
     return drawn(ProposalOrigin::kFallback, "all candidates had been tried", random);
   }
 
@@ -80,6 +85,7 @@ class Batch {
   const Encoding& encoding_;
   const Options& options_;
   Make make_;
+  bool is_large_ = false;
   TriedPoints tried_;
   std::vector<UnitPoint> pending_;
   Outcome outcome_;

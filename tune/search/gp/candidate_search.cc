@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -24,22 +25,32 @@ constexpr std::array kRounds = {Move{0.3, 0.4}, Move{0.25, 0.4}, Move{0.15, 0.4}
                                 Move{0.05},     Move{0.02},      Move{0.01}};
 constexpr std::size_t kKept = 8;  // from round to round
 constexpr int kNearKept = 40;
+// Of a short search.
+constexpr int kFewDrawn = 10;
+constexpr std::array kFewRounds = {Move{0.3, 0.4}, Move{0.15, 0.4}, Move{0.08, 0.5}, Move{0.03}};
+constexpr int kFewNearKept = 5;
 
 class Search {
  public:
   Search(const Score& score, const Encoding& encoding, const TriedPoints& tried)
       : score_(score), encoding_(encoding), tried_(tried) {}
 
-  // Adds those that hold and were not tried, and leaves the best kKept of all.
+  // Adds those that hold and were not tried.
   void add(std::vector<UnitPoint> points) {
     std::erase_if(points, [&](const UnitPoint& point) {
       return tried_.contains(point) || !encoding_.holds(point);
     });
     if (points.empty()) return;
     const std::vector<Expectation> expected = score_(points);
+    std::vector<Scored> scored;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      kept_.push_back({std::move(points[i]), expected[i]});
+      scored.push_back({std::move(points[i]), expected[i]});
     }
+    keep(std::move(scored));
+  }
+  // Leaves the best kKept of these and those before.
+  void keep(std::vector<Scored> scored) {
+    std::ranges::move(scored, std::back_inserter(kept_));
     std::stable_sort(kept_.begin(), kept_.end(), [](const Scored& a, const Scored& b) {
       return a.expected.acquisition > b.expected.acquisition;
     });
@@ -47,7 +58,22 @@ class Search {
     kept_.erase(std::unique(kept_.begin(), kept_.end(), same), kept_.end());
     if (kept_.size() > kKept) kept_.resize(kKept);
   }
-  const std::vector<Scored>& kept() const { return kept_; }
+  // Rounds of candidates near the best, so many near each.
+  void go_on(std::span<const Move> rounds, int near_each, RandomStream& random) {
+    for (const Move& move : rounds) {
+      std::vector<UnitPoint> points;
+      for (const Scored& each : kept_) {
+        for (int i = 0; i < near_each; ++i) {
+          points.push_back(near(each.point, move, encoding_, random));
+        }
+      }
+      add(std::move(points));
+    }
+  }
+  std::optional<Scored> best() const {
+    if (kept_.empty()) return std::nullopt;
+    return kept_.front();
+  }
 
  private:
   const Score& score_;
@@ -76,17 +102,20 @@ std::optional<Scored> best_candidate(const std::vector<UnitPoint>& best, const S
                                      RandomStream& random) {
   Search search(score, encoding, tried);
   search.add(first_candidates(best, encoding, random));
-  for (const Move& move : kRounds) {
-    std::vector<UnitPoint> points;
-    for (const Scored& each : search.kept()) {
-      for (int i = 0; i < kNearKept; ++i) {
-        points.push_back(near(each.point, move, encoding, random));
-      }
-    }
-    search.add(std::move(points));
-  }
-  if (search.kept().empty()) return std::nullopt;
-  return search.kept().front();
+  search.go_on(kRounds, kNearKept, random);
+  return search.best();
+}
+
+std::optional<Scored> better_candidate(std::vector<Scored> known, const Score& score,
+                                       const Encoding& encoding, const TriedPoints& tried,
+                                       RandomStream& random) {
+  Search search(score, encoding, tried);
+  search.keep(std::move(known));
+  std::vector<UnitPoint> points;
+  for (int i = 0; i < kFewDrawn; ++i) points.push_back(encoding.draw(random));
+  search.add(std::move(points));
+  search.go_on(kFewRounds, kFewNearKept, random);
+  return search.best();
 }
 
 Eigen::MatrixXd features_of(const std::vector<UnitPoint>& points, const Encoding& encoding) {

@@ -31,6 +31,11 @@ inline constexpr std::size_t kBestPoints = 5;  // near which candidates are made
 std::optional<Scored> best_candidate(const std::vector<UnitPoint>& best, const Score& score,
                                      const Encoding& encoding, const TriedPoints& tried,
                                      RandomStream& random);
+// A short search, of 170 candidates: drawn, and near the best of `known`, which were not
+// tried.
+std::optional<Scored> better_candidate(std::vector<Scored> known, const Score& score,
+                                       const Encoding& encoding, const TriedPoints& tried,
+                                       RandomStream& random);
 
 // A column of features for each point.
 Eigen::MatrixXd features_of(const std::vector<UnitPoint>& points, const Encoding& encoding);

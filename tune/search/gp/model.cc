@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "tune/search/gp/acquisition.h"
-#include "tune/search/gp/candidate_search.h"
 #include "tune/search/gp/fitting.h"
 
 namespace tune::search::gp {
@@ -59,23 +58,43 @@ Prediction Model::predict(const std::vector<UnitPoint>& points) const {
   return posterior_.predict(features_of(points, *encoding_));
 }
 
+void Model::follow(const std::vector<UnitPoint>& points) {
+  posterior_.follow(features_of(points, *encoding_));
+}
+
+std::vector<Expectation> Model::expected(const Prediction& prediction) const {
+  const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best());
+  std::vector<Expectation> expected;
+  for (Eigen::Index i = 0; i < values.size(); ++i) {
+    expected.push_back({prediction.mean[i], prediction.standard_deviation[i], values[i]});
+  }
+  return expected;
+}
+
 std::optional<Proposal> Model::best_candidate(const TriedPoints& tried,
                                               RandomStream& random) const {
   const auto score = [&](const std::vector<UnitPoint>& points) {
-    const Prediction prediction = predict(points);
-    const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best());
-    std::vector<Expectation> expected;
-    for (Eigen::Index i = 0; i < values.size(); ++i) {
-      expected.push_back({prediction.mean[i], prediction.standard_deviation[i], values[i]});
-    }
-    return expected;
+    return expected(predict(points));
   };
-  auto best = gp::best_candidate(best_points_, score, *encoding_, tried, random);
-  if (!best) return std::nullopt;
+  return proposal_of(gp::best_candidate(best_points_, score, *encoding_, tried, random));
+}
+
+std::optional<Proposal> Model::best_candidate_of_many(const TriedPoints& tried,
+                                                      RandomStream& random) {
+  const Following following = {
+      .score = [&](const auto& points) { return expected(predict(points)); },
+      .follow = [&](const auto& points) { follow(points); },
+      .unfollow = [&](std::size_t place) { unfollow(place); },
+      .expected = [&](std::size_t first) { return expected(predict_followed(first)); }};
+  return proposal_of(pool_.best(best_points_, following, *encoding_, tried, random));
+}
+
+std::optional<Proposal> Model::proposal_of(std::optional<Scored> found) const {
+  if (!found) return std::nullopt;
   Proposal proposal;
-  proposal.point = std::move(best->point);
+  proposal.point = std::move(found->point);
   proposal.origin = ProposalOrigin::kModel;
-  proposal.expected = best->expected;
+  proposal.expected = found->expected;
   proposal.neighbours = neighbours_of(proposal.point);
   return proposal;
 }
@@ -90,6 +109,7 @@ std::vector<TrialNumber> Model::neighbours_of(const UnitPoint& point) const {
 }
 
 void Model::believe(const UnitPoint& point) {
+  pool_.remove(point, [&](std::size_t place) { unfollow(place); });
   posterior_.believe(features_of({point}, *encoding_).col(0));
 }
 

@@ -7,6 +7,8 @@
 
 #include "core/random.h"
 #include "tune/search/encoding.h"
+#include "tune/search/gp/candidate_pool.h"
+#include "tune/search/gp/candidate_search.h"
 #include "tune/search/gp/fit.h"
 #include "tune/search/gp/posterior.h"
 #include "tune/search/gp/targets.h"
@@ -32,7 +34,15 @@ class Model {
   // The best of many candidates that were never tried, with what is expected of it and its
   // neighbours; nothing when all candidates were.
   std::optional<Proposal> best_candidate(const TriedPoints& tried, RandomStream& random) const;
+  // The same for one of many proposals, in a small part of the time but for the first.
+  std::optional<Proposal> best_candidate_of_many(const TriedPoints& tried, RandomStream& random);
   Prediction predict(const std::vector<UnitPoint>& points) const;
+  // Points whose predictions are kept (posterior.h).
+  void follow(const std::vector<UnitPoint>& points);
+  void unfollow(std::size_t place) { posterior_.unfollow(place); }
+  Prediction predict_followed(std::size_t first) const {
+    return posterior_.predict_followed(first);
+  }
   // The trials most like a point, the nearest first; those of earlier experiments are left out.
   std::vector<TrialNumber> neighbours_of(const UnitPoint& point) const;
   void believe(const UnitPoint& point);
@@ -41,10 +51,13 @@ class Model {
  private:
   Model(const Encoding& encoding, Fit fit, Posterior posterior)
       : encoding_(&encoding), fit_(std::move(fit)), posterior_(std::move(posterior)) {}
+  std::vector<Expectation> expected(const Prediction& prediction) const;
+  std::optional<Proposal> proposal_of(std::optional<Scored> found) const;
 
   const Encoding* encoding_;
   Fit fit_;
   Posterior posterior_;
+  CandidatePool pool_;                              // of many proposals
   std::vector<UnitPoint> best_points_;              // of the observations, the best first
   std::vector<std::optional<TrialNumber>> trials_;  // of the observations
 };

@@ -4,10 +4,12 @@
 //
 // A proposal is drawn as the space draws while there are too few results, and now and then on
 // purpose. Else it is the point with the best acquisition among candidates drawn and candidates
-// near the best trials, improved by rounds of candidates ever nearer to the best of them. No
-// configuration is proposed that a trial had, as long as there are others. Where numbers fail
-// (a covariance that is not positive definite, results that are all alike) the proposal is drawn,
-// and says so.
+// near the best trials, improved by rounds of candidates ever nearer to the best of them. Where
+// more than 16 are asked for at once, every 32nd of them is searched for like that, and the others
+// by short searches from the best candidates so far (candidate_pool.h): many are asked for where
+// trials are short, and places stand empty for as long as it takes. No configuration is proposed
+// that a trial had, as long as there are others. Where numbers fail (a covariance that is not
+// positive definite, results that are all alike) the proposal is drawn, and says so.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +28,8 @@ struct Options {
   std::size_t start_up = 5;   // results before there is a model; at least 2
   double random_share = 0.1;  // of the proposals after that
   Targets targets = Targets::kRankedWithinRungs;
+  // So many proposals of one question at most.
+  std::size_t searched_in_full = 16;
 };
 
 struct Question {

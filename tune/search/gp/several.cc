@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "schedulers/merit.h"
 #include "tune/search/gp/acquisition.h"
 #include "tune/search/gp/batch.h"
+#include "tune/search/gp/candidate_pool.h"
 #include "tune/search/gp/candidate_search.h"
 #include "tune/search/gp/margins.h"
 #include "tune/search/gp/model.h"
@@ -151,30 +153,28 @@ class SeveralModel {
   }
 
   std::optional<Proposal> best_candidate(const TriedPoints& tried, RandomStream& random) const {
-    const Scalarisation scalar(best_targets(), random);
-    std::vector<double> worths;
-    for (std::size_t i = 0; i < points_.size(); ++i) {
-      worths.push_back(violations_[i] > 0 ? -1e6 - violations_[i] : scalar.of(targets_at(i)));
-    }
-    const std::optional<double> best = best_value(scalar, worths);
+    const Aim aim(*this, random);
     const auto score = [&](const std::vector<UnitPoint>& points) {
-      return expected(points, scalar, best);
+      return expected(predictions_at(points), aim);
     };
-    auto found = gp::best_candidate(best_of(points_, worths), score, *encoding_, tried, random);
-    if (!found) return std::nullopt;
-    Proposal proposal;
-    proposal.point = std::move(found->point);
-    proposal.origin = ProposalOrigin::kModel;
-    proposal.expected = found->expected;
-    const Model& first =
-        objectives_.empty() ? constraints_.front().model : objectives_.front().model;
-    proposal.neighbours = first.neighbours_of(proposal.point);
-    return proposal;
+    return proposal_of(
+        gp::best_candidate(best_of(points_, aim.worths), score, *encoding_, tried, random));
+  }
+
+  std::optional<Proposal> best_candidate_of_many(const TriedPoints& tried, RandomStream& random) {
+    const Aim aim(*this, random);
+    const Following following = {
+        .score = [&](const auto& points) { return expected(predictions_at(points), aim); },
+        .follow = [&](const auto& points) { for_all([&](Model& model) { model.follow(points); }); },
+        .unfollow = [&](std::size_t place) { unfollow(place); },
+        .expected = [&](std::size_t first) { return expected(predictions_followed(first), aim); }};
+    return proposal_of(
+        pool_.best(best_of(points_, aim.worths), following, *encoding_, tried, random));
   }
 
   void believe(const UnitPoint& point) {
-    for (Objective& each : objectives_) each.model.believe(point);
-    for (Constraint& each : constraints_) each.model.believe(point);
+    pool_.remove(point, [&](std::size_t place) { unfollow(place); });
+    for_all([&](Model& model) { model.believe(point); });
     pending_.push_back(point);
   }
 
@@ -190,6 +190,31 @@ class SeveralModel {
     Model model;
     double bound;
   };
+  // What one proposal is to be good for.
+  struct Aim {
+    Aim(const SeveralModel& model, RandomStream& random) : scalar(model.best_targets(), random) {
+      for (std::size_t i = 0; i < model.points_.size(); ++i) {
+        const double violation = model.violations_[i];
+        worths.push_back(violation > 0 ? -1e6 - violation : scalar.of(model.targets_at(i)));
+      }
+      best = model.best_value(scalar, worths);
+    }
+    Scalarisation scalar;
+    std::vector<double> worths;  // of the observations
+    std::optional<double> best;
+  };
+  struct Predictions {
+    std::vector<Prediction> objectives;
+    std::vector<Prediction> constraints;
+  };
+
+  void for_all(const std::function<void(Model&)>& call) {
+    for (Objective& each : objectives_) call(each.model);
+    for (Constraint& each : constraints_) call(each.model);
+  }
+  void unfollow(std::size_t place) {
+    for_all([&](Model& model) { model.unfollow(place); });
+  }
 
   // A number that is the same of all trials has none.
   std::optional<Model> fitted_to(const SeveralQuestion& question, std::size_t number,
@@ -241,7 +266,8 @@ class SeveralModel {
       if (violations_[i] == 0) best = std::max(best.value_or(kWorst), worths[i]);
     }
     if (!best || objectives_.empty() || pending_.empty()) return best;
-    const std::vector<Prediction> predictions = predictions_at(pending_);
+    std::vector<Prediction> predictions;
+    for (const Objective& each : objectives_) predictions.push_back(each.model.predict(pending_));
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       std::vector<double> means;
       for (const Prediction& each : predictions) {
@@ -252,39 +278,60 @@ class SeveralModel {
     return best;
   }
 
-  std::vector<Prediction> predictions_at(const std::vector<UnitPoint>& points) const {
-    std::vector<Prediction> predictions;
-    for (const Objective& each : objectives_) predictions.push_back(each.model.predict(points));
-    return predictions;
+  template <class Predict>
+  Predictions predictions(const Predict& predict) const {
+    Predictions all;
+    for (const Objective& each : objectives_) all.objectives.push_back(predict(each.model));
+    for (const Constraint& each : constraints_) all.constraints.push_back(predict(each.model));
+    return all;
+  }
+  Predictions predictions_at(const std::vector<UnitPoint>& points) const {
+    return predictions([&](const Model& model) { return model.predict(points); });
+  }
+  Predictions predictions_followed(std::size_t first) const {
+    return predictions([&](const Model& model) { return model.predict_followed(first); });
   }
 
-  std::vector<Expectation> expected(const std::vector<UnitPoint>& points,
-                                    const Scalarisation& scalar, std::optional<double> best) const {
-    const std::vector<Prediction> predictions = predictions_at(points);
-    std::vector<Expectation> all(points.size());
-    std::vector<double> means(predictions.size());
-    std::vector<double> deviations(predictions.size());
-    for (std::size_t i = 0; i < points.size() && !predictions.empty(); ++i) {
-      for (std::size_t j = 0; j < predictions.size(); ++j) {
-        means[j] = predictions[j].mean[static_cast<Eigen::Index>(i)];
-        deviations[j] = predictions[j].standard_deviation[static_cast<Eigen::Index>(i)];
+  std::vector<Expectation> expected(const Predictions& predictions, const Aim& aim) const {
+    const std::vector<Prediction>& objectives = predictions.objectives;
+    const Prediction& any =
+        objectives.empty() ? predictions.constraints.front() : objectives.front();
+    std::vector<Expectation> all(static_cast<std::size_t>(any.mean.size()));
+    std::vector<double> means(objectives.size());
+    std::vector<double> deviations(objectives.size());
+    for (std::size_t i = 0; i < all.size() && !objectives.empty(); ++i) {
+      for (std::size_t j = 0; j < objectives.size(); ++j) {
+        means[j] = objectives[j].mean[static_cast<Eigen::Index>(i)];
+        deviations[j] = objectives[j].standard_deviation[static_cast<Eigen::Index>(i)];
       }
-      const auto spread = scalar.of(means, deviations, best.value_or(0));
-      all[i] = {spread.mean, spread.standard_deviation, best ? spread.log_improvement : 0};
+      const auto spread = aim.scalar.of(means, deviations, aim.best.value_or(0));
+      all[i] = {spread.mean, spread.standard_deviation, aim.best ? spread.log_improvement : 0};
     }
-    for (const Constraint& each : constraints_) add_chances(each, points, all);
+    for (std::size_t i = 0; i < constraints_.size(); ++i) {
+      add_chances(predictions.constraints[i], constraints_[i].bound, all);
+    }
     return all;
   }
 
-  // That the points keep a constraint.
-  static void add_chances(const Constraint& constraint, const std::vector<UnitPoint>& points,
-                          std::vector<Expectation>& all) {
-    const Prediction margins = constraint.model.predict(points);
-    for (std::size_t i = 0; i < points.size(); ++i) {
+  // That a constraint is kept, given the predictions of its margins.
+  static void add_chances(const Prediction& margins, double bound, std::vector<Expectation>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
       const auto at = static_cast<Eigen::Index>(i);
-      const double z = (margins.mean[at] - constraint.bound) / margins.standard_deviation[at];
+      const double z = (margins.mean[at] - bound) / margins.standard_deviation[at];
       all[i].acquisition += std::log(std::max(normal_cdf(z), kLowestChance));
     }
+  }
+
+  std::optional<Proposal> proposal_of(std::optional<Scored> found) const {
+    if (!found) return std::nullopt;
+    Proposal proposal;
+    proposal.point = std::move(found->point);
+    proposal.origin = ProposalOrigin::kModel;
+    proposal.expected = found->expected;
+    const Model& first =
+        objectives_.empty() ? constraints_.front().model : objectives_.front().model;
+    proposal.neighbours = first.neighbours_of(proposal.point);
+    return proposal;
   }
 
   const Encoding* encoding_;
@@ -296,6 +343,7 @@ class SeveralModel {
   std::vector<double> violations_;  // there
   std::vector<Objective> objectives_;
   std::vector<Constraint> constraints_;
+  CandidatePool pool_;  // of many proposals
   std::string trouble_;
 };
 

@@ -8,7 +8,9 @@
 // last minutes there is no stock. The simpler way, a stock of fixed size, makes every proposal
 // older by so many results.
 //
-// Times are experiment time and those of answers in the journal, so that a replay asks the same.
+// Times are experiment time and those of answers in the journal, so that a replay asks the same;
+// the driver says of each answer what the longest of the last ones took
+// (tune/drive/answer_times.h).
 #pragma once
 
 #include <cstdint>

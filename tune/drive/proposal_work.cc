@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/platform/deaf_thread.h"
 #include "core/platform/process.h"
+#include "tune/drive/answer_times.h"
 
 namespace tune {
 
@@ -28,6 +29,7 @@ struct ProposalWork::Shared {
   std::uint64_t number = 0;
   Searcher::Question waiting;
   steady_clock::time_point asked;
+  AnswerTimes times;
   bool is_busy = false;
   bool ends = false;
   std::optional<Proposed> answer;
@@ -111,7 +113,7 @@ void ProposalWork::work(const std::shared_ptr<Shared>& shared) {
     Proposed proposed = answer_now(number, make);
     make = nullptr;  // frees its memory before anyone waits for it
     lock.lock();
-    proposed.took = steady_clock::now() - shared->asked;
+    proposed.took = shared->times.said(steady_clock::now() - shared->asked);
     shared->answer = std::move(proposed);
     shared->is_busy = false;
     const std::uint64_t one = 1;

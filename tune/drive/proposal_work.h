@@ -23,7 +23,8 @@ class ProposalWork {
   // When the answer before it was taken. Error (kProcess) when there can be no thread or
   // descriptor.
   void ask(std::uint64_t number, Searcher::Question make);
-  // An answer, once. `took` is the time since ask().
+  // An answer, once. `took` is the time since ask(), or that of a slower one before
+  // (answer_times.h).
   std::optional<Proposed> take();
   int descriptor() const;  // readable while there is an answer; -1: nothing was asked yet
 

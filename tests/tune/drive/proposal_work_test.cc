@@ -9,9 +9,12 @@
 
 #include "core/error.h"
 #include "core/refusal.h"
+#include "tune/drive/answer_times.h"
 
 namespace tune {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Waits until there is one.
 Proposed answer_of(ProposalWork& work) {
@@ -41,7 +44,17 @@ TEST_CASE("answers are made beside the loop, one after the other, and wake it") 
   CHECK(first.error.empty());
   CHECK(first.took > Duration{});
   work.ask(7, [] { return std::string("seven"); });
-  CHECK(answer_of(work).question == 7);
+  const Proposed second = answer_of(work);
+  CHECK(second.question == 7);
+  CHECK(second.took >= first.took);  // the longer one is told of both
+}
+
+TEST_CASE("of the last eight answers the longest time is told") {
+  AnswerTimes times;
+  CHECK(times.said(20ms) == 20ms);
+  CHECK(times.said(90ms) == 90ms);
+  for (int i = 0; i < 7; ++i) CHECK(times.said(30ms) == 90ms);
+  CHECK(times.said(25ms) == 30ms);
 }
 
 TEST_CASE("what an answer throws, its size, and that there is none are its error") {

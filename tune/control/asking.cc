@@ -31,11 +31,11 @@ void count_in(Duration& mean, Duration value, int weight) {
 
 }  // namespace
 
-void Asking::ask(std::uint64_t count) {
+void Asking::ask(std::uint64_t count, std::uint32_t stock) {
   TUNE_CHECK(!open_);
   TUNE_CHECK(count > 0u);
-  open_ =
-      Question{++newest_, static_cast<std::uint32_t>(std::min<std::uint64_t>(count, kMostAtOnce))};
+  const std::uint64_t most = stock > kFewProposals ? kMostAtOnce : kFewProposals;
+  open_ = Question{++newest_, static_cast<std::uint32_t>(std::min(count, most))};
 }
 
 bool Asking::answered(std::uint64_t number, Duration took) {

@@ -21,6 +21,7 @@
 #include "core/clock.h"
 #include "core/ids.h"
 #include "core/wire.h"
+#include "tune/search/proposal.h"
 
 namespace tune {
 
@@ -34,14 +35,16 @@ class Asking {
       f(s.number, s.count);
     }
   };
-  // More would keep the first of them waiting; what is missing is asked for next.
+  // More would keep the first of them waiting; what is missing is asked for next. A searcher may
+  // take less care with each of many (kFewProposals), so many are asked for only where the stock is
+  // to be as large: elsewhere there is time for the best of each.
   static constexpr std::uint32_t kMostAtOnce = 64;
   // Where an answer takes less than this part of a trial, there is no stock.
   static constexpr int kNoticedPart = 100;
 
   const std::optional<Question>& open() const { return open_; }
-  // When none is open.
-  void ask(std::uint64_t count);
+  // When none is open; `stock` of these are beside those for free places.
+  void ask(std::uint64_t count, std::uint32_t stock);
   // False: that question is not open, the answer is nobody's. Else it is closed.
   bool answered(std::uint64_t number, Duration took);
   // The driver that would answer is gone.

@@ -71,12 +71,12 @@ Trial& TrialSource::add(Packed config) {
 void TrialSource::ask(std::uint64_t free_places) {
   const std::optional<std::size_t> ready = state_.searcher.ready();
   if (!ready || state_.asking.open() || !state_.course.is_running() || !has_more()) return;
-  std::uint64_t wanted =
-      free_places + state_.asking.stock(state_.book.running().size() + free_places);
+  const std::uint32_t stock = state_.asking.stock(state_.book.running().size() + free_places);
+  std::uint64_t wanted = free_places + stock;
   if (const auto total = state_.searcher.total()) {
     wanted = std::min(wanted, *total - state_.book.next_number().value);
   }
-  if (wanted > *ready) state_.asking.ask(wanted - *ready);
+  if (wanted > *ready) state_.asking.ask(wanted - *ready, stock);
 }
 
 std::optional<Asking::Question> TrialSource::question() const {

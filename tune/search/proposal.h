@@ -1,5 +1,6 @@
 // Proposal: a point that a searcher proposes, with what it knew and expected then, so that
-// the question why a trial was tried is answered later with the numbers of that moment. Plain values.
+// the question why a trial was tried is answered later with the numbers of that moment. Plain
+// values.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,10 @@
 #include "tune/search/encoding.h"
 
 namespace tune {
+
+// Of a question for more than these a proposer may make each proposal with less effort: so many are
+// asked for where trials are so short that places stand empty meanwhile.
+inline constexpr std::size_t kFewProposals = 16;
 
 enum class ProposalOrigin : std::uint8_t {
   kStartUp,   // too few results for a model: drawn as the space draws

@@ -164,10 +164,23 @@ TEST_CASE("no more is asked for than there are trials, and places that the user 
 
   Asked wide({.num_samples = 500, .cpus = 200});
   wide.join();
-  CHECK(wide.wanted() == Asking::kMostAtOnce);
+  CHECK(wide.wanted() == kFewProposals);
   wide.answer();
-  CHECK(wide.launches() == Asking::kMostAtOnce);
-  CHECK(wide.wanted() == Asking::kMostAtOnce);
+  CHECK(wide.launches() == kFewProposals);
+  CHECK(wide.wanted() == kFewProposals);
+}
+
+TEST_CASE("many are asked for at once only where many are used up while an answer is made") {
+  const auto asked = [](std::uint64_t count, std::uint32_t stock) {
+    Asking asking;
+    asking.ask(count, stock);
+    return asking.open()->count;
+  };
+  CHECK(asked(9, 0) == 9);
+  CHECK(asked(64, 0) == kFewProposals);
+  CHECK(asked(64, kFewProposals) == kFewProposals);
+  CHECK(asked(40, kFewProposals + 1) == 40);
+  CHECK(asked(500, 64) == Asking::kMostAtOnce);
 }
 
 TEST_CASE("an answer to a question that is not open changes nothing") {
@@ -330,7 +343,7 @@ std::uint32_t stock_after(Duration lasts, Duration takes, std::uint64_t places) 
     asking.attempt_began(TrialNumber{trial}, now);
     now += lasts;
     asking.attempt_ended(TrialNumber{trial}, now);
-    asking.ask(1);
+    asking.ask(1, 0);
     REQUIRE(asking.answered(asking.open()->number, takes));
   }
   return asking.stock(places);
@@ -355,7 +368,7 @@ TEST_CASE("lengths of trials and answers follow what they are now") {
     asking.attempt_began(TrialNumber{0}, now);
     asking.attempt_ended(TrialNumber{0}, now += lasts);
   };
-  asking.ask(1);
+  asking.ask(1, 0);
   asking.answered(1, 50ms);
   for (int i = 0; i < 5; ++i) live(1min);
   CHECK(asking.stock(8) == 0);
@@ -390,7 +403,7 @@ TEST_CASE("what is asked and kept in mind is part of the state") {
   asking.attempt_began(TrialNumber{3}, 1s);
   asking.attempt_began(TrialNumber{4}, 2s);
   asking.attempt_ended(TrialNumber{3}, 3s);
-  asking.ask(5);
+  asking.ask(5, 0);
   PackWriter saved;
   asking.save(saved);
   Asking after;

@@ -28,8 +28,7 @@ struct Options {
   std::size_t start_up = 5;   // results before there is a model; at least 2
   double random_share = 0.1;  // of the proposals after that
   Targets targets = Targets::kRankedWithinRungs;
-  // So many proposals of one question at most.
-  std::size_t searched_in_full = 16;
+  std::size_t searched_in_full = kFewProposals;  // of one question
 };
 
 struct Question {

@@ -37,7 +37,10 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* stop = std::get_if<StopAttempt>(&command)) replacements_.told(*stop);
     if (const auto* launch = std::get_if<Launch>(&command)) {
-      if (launch->node > 0) continue;  // the lead was launched before
+      if (launch->node > 0) {  // the lead was launched before
+        parts_[agent].insert(attempt_key(launch->trial, launch->attempt));
+        continue;
+      }
       replacements_.launched(*launch);
       starts_from_its_newest_checkpoint(*launch);
       goes_on_where_its_checkpoint_is(controller, agent, *launch);
@@ -180,6 +183,9 @@ void TrialPromises::follow(const AgentLost& event) {
     if (open.agent == event.agent) give_up(event.agent, trial, open.attempt);
   }
   std::erase_if(open_, [&](const auto& open) { return open.second.agent == event.agent; });
+  // Of these the lead may have told the end before: the machine runs on until it hears of it.
+  world_.given_up.merge(parts_[event.agent]);
+  parts_.erase(event.agent);
 }
 
 // Its machine may run it on, and begin it even, until it hears that it was given up.

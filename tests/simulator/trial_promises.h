@@ -129,6 +129,7 @@ class TrialPromises {
   const Controller* controller_ = nullptr;  // while its turns are followed
   // Attempts of machines that were lost and have not said yet that they are gone.
   std::map<AgentNumber, std::set<std::pair<TrialNumber, AttemptNumber>>> abandoned_;
+  std::map<AgentNumber, std::set<std::uint64_t>> parts_;  // attempt_keys, where it does not lead
 };
 
 }  // namespace tune::simulator

@@ -32,8 +32,8 @@ namespace tune {
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
 // Format 6: no engine started agents. Format 7: no user gave orders. Format 8: every attempt ended
 // with its driver. Format 9: every group was on one node. Format 10: an attempt had its place until
-// its last checkpoint was stored.
-inline constexpr std::uint32_t kJournalFormat = 11;
+// its last checkpoint was stored. Format 11: see the last fields of DriverStarted.
+inline constexpr std::uint32_t kJournalFormat = 12;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over. Open attempts are lost, their trials go on from their last checkpoints; but see
@@ -63,6 +63,12 @@ struct DriverStarted {
   // Also over nodes that do not see the experiment's folder. Up to agent contract 10 these took no
   // part.
   bool gathers_parts = true;
+  // Many proposals are asked for at once only where a stock of as many is wanted. Up to format 11
+  // they were wherever places were free.
+  bool asks_for_few = true;
+  // A user who keeps a trial back ends its second try elsewhere. Up to format 11 its first place
+  // stayed in doubt.
+  bool forgets_held = true;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
@@ -72,6 +78,8 @@ struct DriverStarted {
     f.added(s.nodes_may_join, s.has_pool, s.keeps_joined);
     f.added_or(s.spreads_groups, false);
     f.added_or(s.gathers_parts, false);
+    f.added_or(s.asks_for_few, false);
+    f.added_or(s.forgets_held, false);
   }
 };
 struct FromAgent {

@@ -10,7 +10,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 11;
+constexpr std::uint32_t kStateVersion = 12;
+constexpr std::uint32_t kAsksForMany = 11;
 constexpr std::uint32_t kOneFolder = 10;
 constexpr std::uint32_t kOneNode = 9;
 constexpr std::uint32_t kEndsWithDriver = 8;
@@ -96,6 +97,7 @@ void restore_away(ControlState& state, PackReader& in, std::uint32_t version) {
 void restore_groups(ControlState& state, PackReader& in, std::uint32_t version) {
   state.ended.clear();
   state.driver.spreads_groups = state.driver.gathers_parts = false;
+  state.driver.asks_for_few = state.driver.forgets_held = false;
   if (version <= kOneNode) return;
   for (std::size_t left = in.map(); left > 0; --left) {
     TrialNumber trial;
@@ -104,6 +106,9 @@ void restore_groups(ControlState& state, PackReader& in, std::uint32_t version) 
   }
   decode(in, state.driver.spreads_groups);
   if (version > kOneFolder) decode(in, state.driver.gathers_parts);
+  if (version <= kAsksForMany) return;
+  decode(in, state.driver.asks_for_few);
+  decode(in, state.driver.forgets_held);
 }
 
 }  // namespace
@@ -154,6 +159,8 @@ std::string ControlState::save() const {
   for (const auto& [trial, how] : ended) encode(bytes, trial), encode(bytes, how);
   encode(bytes, driver.spreads_groups);
   encode(bytes, driver.gathers_parts);
+  encode(bytes, driver.asks_for_few);
+  encode(bytes, driver.forgets_held);
   return bytes.take();
 }
 

@@ -79,7 +79,11 @@ struct ControlState {
 
   // What the newest driver said; 3: of those that did not say so. Of `retry_errored` and
   // `keeps_joined`, which matter when it starts, a snapshot knows nothing.
-  DriverStarted driver = {.agent_contract = 3, .spreads_groups = false, .gathers_parts = false};
+  DriverStarted driver = {.agent_contract = 3,
+                          .spreads_groups = false,
+                          .gathers_parts = false,
+                          .asks_for_few = false,
+                          .forgets_held = false};
   ExperimentTime now{};  // of the newest event
   Outbox out;
   Course course;

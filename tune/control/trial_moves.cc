@@ -20,7 +20,8 @@ void TrialMoves::pause(Trial& trial) {
 }
 
 void TrialMoves::hold(Trial& trial) {
-  state_.health.forget(trial.number);  // its second try may never come
+  // Its second try may never come.
+  if (state_.driver.forgets_held) state_.health.forget(trial.number);
   // For the searcher it goes on: what its scheduler has paused is known to be kept back.
   const bool is_known_as_paused = trial.status == TrialStatus::kPaused && trial.replacements == 0;
   if (is_known_as_paused) state_.searcher.resume_trial(trial.number);

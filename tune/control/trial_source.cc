@@ -76,7 +76,8 @@ void TrialSource::ask(std::uint64_t free_places) {
   if (const auto total = state_.searcher.total()) {
     wanted = std::min(wanted, *total - state_.book.next_number().value);
   }
-  if (wanted > *ready) state_.asking.ask(wanted - *ready, stock);
+  if (wanted <= *ready) return;
+  state_.asking.ask(wanted - *ready, state_.driver.asks_for_few ? stock : Asking::kMostAtOnce);
 }
 
 std::optional<Asking::Question> TrialSource::question() const {

@@ -183,6 +183,16 @@ TEST_CASE("many are asked for at once only where many are used up while an answe
   CHECK(asked(500, 64) == Asking::kMostAtOnce);
 }
 
+TEST_CASE("a driver of an older build is asked for as many as it was then") {
+  Asked scene({.num_samples = 500, .cpus = 200});
+  DriverStarted older;
+  older.num_samples = 500;
+  older.asks_for_few = false;
+  scene.give(older);
+  scene.join();
+  CHECK(scene.wanted() == Asking::kMostAtOnce);
+}
+
 TEST_CASE("an answer to a question that is not open changes nothing") {
   Asked scene({.num_samples = 9, .cpus = 1});
   scene.join();

@@ -32,12 +32,12 @@ namespace tune {
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
 // Format 6: no engine started agents. Format 7: no user gave orders. Format 8: every attempt ended
 // with its driver. Format 9: every group was on one node. Format 10: an attempt had its place until
-// its last checkpoint was stored. Format 11: see the last fields of DriverStarted.
-inline constexpr std::uint32_t kJournalFormat = 12;
+// its last checkpoint was stored. Formats 11 and 12: see the last fields of DriverStarted.
+inline constexpr std::uint32_t kJournalFormat = 13;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
-// A driver took over. Open attempts are lost, their trials go on from their last checkpoints; but see
-// `keeps_joined`.
+// A driver took over. Open attempts are lost, their trials go on from their last checkpoints; but
+// see `keeps_joined`.
 struct DriverStarted {
   std::uint64_t epoch = 0;
   bool retry_errored = false;
@@ -69,6 +69,9 @@ struct DriverStarted {
   // A user who keeps a trial back ends its second try elsewhere. Up to format 11 its first place
   // stayed in doubt.
   bool forgets_held = true;
+  // A replaced trial that is stopped before it saves keeps its origin: a user may try it again. Up
+  // to format 12 it began anew.
+  bool keeps_origins = true;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
@@ -80,6 +83,7 @@ struct DriverStarted {
     f.added_or(s.gathers_parts, false);
     f.added_or(s.asks_for_few, false);
     f.added_or(s.forgets_held, false);
+    f.added_or(s.keeps_origins, false);
   }
 };
 struct FromAgent {
@@ -96,18 +100,24 @@ struct AgentLost {
   AgentNumber agent;
   std::string cause;
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.agent, s.cause); }
+  static void fields(Self& s, F& f) {
+    f(s.agent, s.cause);
+  }
 };
 // `now` has passed Controller::next_deadline().
 struct DeadlineReached {
   template <class Self, class F>
-  static void fields(Self&, F& f) { f(); }
+  static void fields(Self&, F& f) {
+    f();
+  }
 };
 // The user or the environment wants the experiment to end here, resumable.
 struct InterruptRequested {
   std::int32_t signal = 0;
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.signal); }
+  static void fields(Self& s, F& f) {
+    f(s.signal);
+  }
 };
 // The searcher's answer to a question of the controller (tune/control/asking.h), made beside the
 // driver's loop. It holds the configurations to come, with the numbers that explain them.

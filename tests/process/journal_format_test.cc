@@ -174,6 +174,45 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("proposals that format 11 of the journal holds stand, and questions are asked again") {
+  Sandbox box;
+  check_resumes(box, "asked", 24, 130);
+  // What was proposed before is trained, and no trial is proposed twice.
+  std::map<std::string, std::size_t> proposed;
+  for (const std::string& line : lines_of(box.read("results/asked/events.jsonl"))) {
+    const Value event = parse_json(line, "events.jsonl");
+    if (event.get<std::string>("event") == "proposed") ++proposed[event.get<std::string>("trial")];
+  }
+  CHECK(proposed.size() >= 16);
+  for (const auto& [trial, times] : proposed) {
+    CAPTURE(trial);
+    CHECK(times == 1);
+  }
+}
+
+TEST_CASE("a trial that was stopped in format 12 of the journal is retried from its checkpoint") {
+  Sandbox box;
+  check_resumes(box, "stopped", 24, 141, [](const Sandbox& box, const std::string& folder) {
+    Running driver = box.start_tune({"resume", folder});
+    const auto obeyed = [&](const char* order, const char* trial) {
+      return [&box, &folder, order, trial] {
+        return box.tune({order, folder, trial}).code == 0;  // a busy disk: again later
+      };
+    };
+    CHECK(Sandbox::eventually(obeyed("retry", "1"), std::chrono::seconds(60)));
+    CHECK(Sandbox::eventually(obeyed("unpause", "2"), std::chrono::seconds(60)));
+    return driver.wait();
+  });
+  std::size_t after = 0;
+  for (const std::string& line : lines_of(box.read("results/stopped/events.jsonl"))) {
+    const Value event = parse_json(line, "events.jsonl");
+    if (event.get<std::string>("event") != "attempt_started") continue;
+    if (event.get<std::string>("trial") != "85b81_00001") continue;
+    after = event.get<std::size_t>("after_iteration");
+  }
+  CHECK(after == 7);
+}
+
 // Every file below a folder with its content.
 std::map<std::string, std::string> contents_of(const fs::path& folder) {
   std::map<std::string, std::string> contents;

@@ -10,7 +10,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 12;
+constexpr std::uint32_t kStateVersion = 13;
+constexpr std::uint32_t kLetsGoOfOrigins = 12;
 constexpr std::uint32_t kAsksForMany = 11;
 constexpr std::uint32_t kOneFolder = 10;
 constexpr std::uint32_t kOneNode = 9;
@@ -98,6 +99,7 @@ void restore_groups(ControlState& state, PackReader& in, std::uint32_t version) 
   state.ended.clear();
   state.driver.spreads_groups = state.driver.gathers_parts = false;
   state.driver.asks_for_few = state.driver.forgets_held = false;
+  state.driver.keeps_origins = false;
   if (version <= kOneNode) return;
   for (std::size_t left = in.map(); left > 0; --left) {
     TrialNumber trial;
@@ -109,6 +111,7 @@ void restore_groups(ControlState& state, PackReader& in, std::uint32_t version) 
   if (version <= kAsksForMany) return;
   decode(in, state.driver.asks_for_few);
   decode(in, state.driver.forgets_held);
+  if (version > kLetsGoOfOrigins) decode(in, state.driver.keeps_origins);
 }
 
 }  // namespace
@@ -161,6 +164,7 @@ std::string ControlState::save() const {
   encode(bytes, driver.gathers_parts);
   encode(bytes, driver.asks_for_few);
   encode(bytes, driver.forgets_held);
+  encode(bytes, driver.keeps_origins);
   return bytes.take();
 }
 

@@ -83,7 +83,8 @@ struct ControlState {
                           .spreads_groups = false,
                           .gathers_parts = false,
                           .asks_for_few = false,
-                          .forgets_held = false};
+                          .forgets_held = false,
+                          .keeps_origins = false};
   ExperimentTime now{};  // of the newest event
   Outbox out;
   Course course;

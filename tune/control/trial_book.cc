@@ -166,10 +166,10 @@ void shorten_text(std::string& text) {
 
 }  // namespace
 
-void TrialBook::finish(Trial& trial, TrialStatus status) {
+void TrialBook::finish(Trial& trial, TrialStatus status, bool keeps_origin) {
   set_status(trial, status);
   if (status == TrialStatus::kTerminated) {
-    let_go_of_origin(trial);
+    if (!keeps_origin) let_go_of_origin(trial);
     trial.at_checkpoint.reset();
     shorten_failure(trial);
   }

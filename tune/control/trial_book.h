@@ -63,8 +63,9 @@ class TrialBook {
   void release(Trial& trial);
   // The trial is over: it keeps no result of its checkpoint, except after an error. What trials
   // keep that are over or paused is bounded, however much they reported: results without their long
-  // parts, a reason of one line.
-  void finish(Trial& trial, TrialStatus status);
+  // parts, a reason of one line. A replaced trial that may be tried again keeps its origin, as one
+  // with an error does.
+  void finish(Trial& trial, TrialStatus status, bool keeps_origin = false);
   // Drops the tail of stderr once it was told; the trial's file holds it.
   static void shorten_failure(Trial& trial);
   // PENDING or PAUSED -> RUNNING, with a new attempt there.

@@ -53,7 +53,8 @@ void TrialMoves::finish(Trial& trial, TrialEnd end) {
     if (trial.is_added) state_.searcher.end_added(trial, end);
   }
   const bool is_error = end == TrialEnd::kError;
-  state_.book.finish(trial, is_error ? TrialStatus::kError : TrialStatus::kTerminated);
+  const bool may_go_on = trial.was_stopped && state_.driver.keeps_origins;
+  state_.book.finish(trial, is_error ? TrialStatus::kError : TrialStatus::kTerminated, may_go_on);
 }
 
 void TrialMoves::revive(Trial& trial) {

@@ -66,16 +66,23 @@ TEST_CASE("a state of each build since places were not watched is taken") {
   const std::string groups = "\x80\xc3\xc3";
   const std::string one_folder = "\x80\xc3";
   // Few proposals are asked for at once, and a trial that is kept back is forgotten, or not.
-  const std::string many = "\xc2\xc2";
   const std::string few = "\xc3\xc3";
+  // A stopped trial that was replaced keeps its origin, or not.
+  const std::string keeping = "\xc3";
+  const std::string dropping = "\xc2";
+  const std::string many = "\xc2\xc2" + dropping;
   const std::string one_node = "\x80\xc2\xc2" + many;
-  REQUIRE(now[0] == 12);
-  REQUIRE(now.ends_with(places + asking + joining + pool + orders + returning + groups + few));
+  REQUIRE(now[0] == 13);
+  const std::string newest = groups + few + keeping;
+  REQUIRE(now.ends_with(places + asking + joining + pool + orders + returning + newest));
   Controller old(scene.setup());
   const std::size_t newer = asking.size() + joining.size() + pool.size() + orders.size() +
-                            returning.size() + groups.size() + few.size();
+                            returning.size() + newest.size();
   const std::string with_places = now.substr(1, now.size() - 1 - newer);
-  const std::string before_groups = now.substr(0, now.size() - groups.size() - few.size());
+  const std::string before_groups = now.substr(0, now.size() - newest.size());
+  // Nothing was kept of a replaced trial that was stopped.
+  old.restore("\x0c" + with_places + asking + joining + pool + orders + returning + groups + few);
+  CHECK(old.save() == before_groups + groups + few + dropping);
   // Many were asked for at once.
   old.restore("\x0b" + with_places + asking + joining + pool + orders + returning + groups);
   CHECK(old.save() == before_groups + groups + many);
@@ -86,12 +93,12 @@ TEST_CASE("a state of each build since places were not watched is taken") {
   old.restore("\x09" + with_places + asking + joining + pool + orders + returning);
   CHECK(old.save() == before_groups + one_node);
   // The driver's epoch was not kept.
-  const std::string ordered = "\x0c" + with_places + asking + joining + pool;
+  const std::string ordered = "\x0d" + with_places + asking + joining + pool;
   old.restore("\x08" + with_places + asking + joining + pool + orders);
   CHECK(old.save() == ordered + orders + since_returning(0) + one_node);
   // The next driver says how many samples there are.
   const std::string rest = pool + since_orders(1) + since_returning(0) + one_node;
-  const std::string taken = "\x0c" + with_places + asking + joining + rest;
+  const std::string taken = "\x0d" + with_places + asking + joining + rest;
   old.restore("\x07" + with_places + asking + joining + pool);
   CHECK(old.save() == taken);
   old.restore("\x06" + with_places + asking + joining);
@@ -103,7 +110,7 @@ TEST_CASE("a state of each build since places were not watched is taken") {
   const std::string without = with_places.substr(0, with_places.size() - places.size());
   old.restore("\x03" + without);
   CHECK(old.save() ==
-        "\x0c" + without + since_places(3) + asking + joining + rest);  // contract of then
+        "\x0d" + without + since_places(3) + asking + joining + rest);  // contract of then
 }
 
 TEST_CASE("in a journal of before, a trial is there before there is room for it") {

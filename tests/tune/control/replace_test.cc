@@ -75,6 +75,14 @@ Scene begun(const Scene::Options& options) {
   return scene;
 }
 
+UserOrdered trial_order(OrderKind kind) {
+  UserOrdered event;
+  event.kind = kind;
+  event.trial = TrialNumber{1};
+  event.user = "ada";
+  return event;
+}
+
 CheckpointOrigin origin_of(const Launch& launch) {
   REQUIRE(launch.origin.has_value());
   return *launch.origin;
@@ -261,7 +269,43 @@ TEST_CASE("the time budget ends a trial that was about to go on") {
   scene.give(DeadlineReached{});
   scene.end(1, Outcome::kStopped);
   CHECK(scene.status(1) == TrialStatus::kTerminated);
-  CHECK(scene.controller_.trials()[1].checkpoints.empty());  // and needs none of trial 0
+  REQUIRE(scene.controller_.trials()[1].checkpoints.size() == 1);  // for a retry
+}
+
+// Trial 1 is told to leave its state, and its user stops it before it has left.
+void stop_while_it_leaves(Scene& scene) {
+  scene.give_report(1, 2, -1, true);
+  scene.give(trial_order(OrderKind::kStop));
+  scene.end(1, Outcome::kStopped);
+  CHECK(scene.status(1) == TrialStatus::kTerminated);
+  scene.take<Launch>();
+  scene.give(trial_order(OrderKind::kRetry));
+}
+
+TEST_CASE("a trial that is stopped while it leaves its state begins with the other when retried") {
+  Scene scene = begun(two_places());
+  stop_while_it_leaves(scene);
+  const auto launches = scene.take<Launch>();
+  REQUIRE(launches.size() == 1);
+  CHECK(origin_of(launches[0]) == CheckpointOrigin{{0}, 2, {1}});
+  CHECK(launches[0].restore_iteration == 2);
+  CHECK(unpack(launches[0].config).dump() == R"({"x":5})");
+}
+
+TEST_CASE("with a driver of an older build it begins anew, as its donor's checkpoint is gone") {
+  Scene scene = begun(two_places());
+  DriverStarted older;
+  older.epoch = 2;
+  older.num_samples = 2;
+  older.keeps_origins = false;
+  scene.give(older);
+  scene.join();
+  scene.take<Launch>();
+  stop_while_it_leaves(scene);
+  const auto launches = scene.take<Launch>();
+  REQUIRE(launches.size() == 1);
+  CHECK_FALSE(launches[0].origin);
+  CHECK(launches[0].restore_iteration == 0);
 }
 
 TEST_CASE("after an interrupt a trial that was about to go on begins there") {

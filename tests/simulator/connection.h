@@ -16,6 +16,7 @@ class Connection {
  public:
   using End = std::function<void(std::string)>;  // receives a frame
   enum class To : std::uint8_t { kDriver, kAgent };
+  static constexpr int kSlower = 100;  // times as late as others is a slow frame
 
   Connection(World& world, End driver, End agent)
       : world_(world), ends_{std::move(driver), std::move(agent)} {}
@@ -50,7 +51,7 @@ class Connection {
   void plan_arrival(To to, std::string frame) {
     const auto index = static_cast<std::size_t>(to);
     Time delay = world_.about(world_.scenario.network_delay);
-    if (world_.chance(world_.scenario.rates.frame_slow)) delay *= 100;
+    if (world_.chance(world_.scenario.rates.frame_slow)) delay *= kSlower;
     // Never before an earlier frame of the same direction.
     last_arrival_[index] = std::max(last_arrival_[index], world_.queue.now() + delay);
     world_.queue.after(last_arrival_[index] - world_.queue.now(), under_way_,

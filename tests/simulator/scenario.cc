@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/random.h"
+#include "simulator/connection.h"
 #include "simulator/simulated_schedulers.h"
 #include "simulator/simulated_searcher.h"
 #include "tune/drive/snapshot_parts.h"
@@ -235,6 +236,11 @@ void draw_joining(Draw& draw, Time length, Scenario& scenario) {
   scenario.joined = draw.chance(0.3);
   scenario.lease = draw.logarithmic(milliseconds(1500), std::chrono::seconds(10));
   if (!scenario.joined) return;
+  // A frame that takes longer than the lease loses its agent: a few do, or nothing would ever be
+  // finished.
+  if (Connection::kSlower * scenario.network_delay > scenario.lease / 2) {
+    scenario.rates.frame_slow = std::min(scenario.rates.frame_slow, 5'000u);
+  }
   const int accidents = draw.between(0, 4);
   for (int i = 0; i < accidents; ++i) {
     const Kind kind = draw.one_of({Kind::kNodeDrains, Kind::kNodeDrains, Kind::kAgentCutOff});

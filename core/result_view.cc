@@ -1,6 +1,7 @@
 #include "core/result_view.h"
 
-#include "core/clock.h"
+#include <algorithm>
+
 #include "core/wire.h"
 
 namespace tune {
@@ -32,6 +33,24 @@ std::optional<double> ResultView::number(std::string_view path) const {
   if (path.empty()) return std::nullopt;
   if (const auto reported = find_number(report_->result, path)) return reported;
   return framework_number(*report_, path);
+}
+
+bool is_met(const StopRule& rule, double value) {
+  return rule.at_most ? value <= rule.bound : value >= rule.bound;
+}
+
+bool ends_trial(const Reported& report, std::span<const StopRule> rules, Duration max_trial_time) {
+  if (max_trial_time > Duration::zero() && report.time_total >= max_trial_time) return true;
+  return std::ranges::any_of(rules, [&](const StopRule& rule) {
+    const auto found = ResultView(report).number(rule.path);
+    return found && is_met(rule, *found);
+  });
+}
+
+bool reaches(const Reported& report, const Milestone& until) {
+  if (until.attribute.empty()) return false;
+  const auto reached = ResultView(report).number(until.attribute);
+  return reached && *reached >= until.value;
 }
 
 }  // namespace tune

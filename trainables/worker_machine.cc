@@ -104,25 +104,11 @@ Reported WorkerMachine::make_report(Time now, Packed result) {
   report.iterations_since_restore = iteration_ - start_.launch.restore_iteration;
   report.timesteps_total = timesteps_total_;
   report.result = std::move(result);
-  report.final = is_final(report);
-  report.waiting = !report.final && is_due(report);
+  const WorkerExperiment& experiment = start_.experiment;
+  report.final =
+      says_done(report.result) || ends_trial(report, experiment.stop, experiment.max_trial_time);
+  report.waiting = !report.final && reaches(report, until_);
   return report;
-}
-
-bool WorkerMachine::is_final(const Reported& report) const {
-  if (says_done(report.result)) return true;
-  const Duration limit = start_.experiment.max_trial_time;
-  if (limit > Duration::zero() && report.time_total >= limit) return true;
-  return std::ranges::any_of(start_.experiment.stop, [&](const StopRule& rule) {
-    const auto found = ResultView(report).number(rule.path);
-    return found && (rule.at_most ? *found <= rule.bound : *found >= rule.bound);
-  });
-}
-
-bool WorkerMachine::is_due(const Reported& report) const {
-  if (until_.attribute.empty()) return false;
-  const auto reached = ResultView(report).number(until_.attribute);
-  return reached && *reached >= until_.value;
 }
 
 // ---- Words of the agent -------------------------------------------------------------------------

@@ -101,8 +101,6 @@ class WorkerMachine {
   void lead(Time now, Packed result);
   void heed(const GroupStep& word);
   Reported make_report(Time now, Packed result);
-  bool is_final(const Reported& report) const;
-  bool is_due(const Reported& report) const;
   void save();
   void save_as_asked();
   void save_and_end(Outcome outcome, bool wants_save);

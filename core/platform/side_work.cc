@@ -31,6 +31,8 @@ struct SideWork::Shared {
   std::atomic<bool> ends = false;
   std::exception_ptr error;
   std::thread thread;
+
+  bool rests() const { return waiting.empty() && !is_working; }
 };
 
 void SideWork::stop() {
@@ -73,9 +75,15 @@ void SideWork::finish() {
   if (!shared_) return;
   {
     std::unique_lock lock(shared_->mutex);
-    shared_->rested.wait(lock, [this] { return shared_->waiting.empty() && !shared_->is_working; });
+    shared_->rested.wait(lock, [this] { return shared_->rests(); });
   }
   check();
+}
+
+bool SideWork::rests_within(std::chrono::milliseconds limit) const {
+  if (!shared_) return true;
+  std::unique_lock lock(shared_->mutex);
+  return shared_->rested.wait_for(lock, limit, [this] { return shared_->rests(); });
 }
 
 void SideWork::run() {

@@ -6,6 +6,7 @@
 // Not for work whose completion must be reported: an error is seen by the next call only.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -39,6 +40,8 @@ class SideWork {
   void check() const;
   // Waits until all is done. Throws as check() does.
   void finish();
+  // Waits so long at most; whether all is done, or nothing more will be. Throws nothing.
+  bool rests_within(std::chrono::milliseconds limit) const;
   // Waits for the work that has begun; the rest is dropped, and nothing is taken any more.
   void stop();
 

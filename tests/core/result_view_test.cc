@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/wire.h"
 
@@ -85,6 +86,30 @@ TEST_CASE("counts are whole numbers, times are not") {
   const Reported reported = fifth_of({});
   CHECK(framework_field(reported, "training_iteration")->dump() == "5");
   CHECK(framework_field(reported, "time_total_s")->type() == Value::Type::kFloat);
+}
+
+TEST_CASE("a trial ends at the first result that meets a stop rule, or when its time is over") {
+  const Reported reported = fifth_of({{"loss", 0.25}});
+  const auto ends = [&](const StopRule& rule) {
+    return ends_trial(reported, std::vector{rule}, Duration::zero());
+  };
+  CHECK(ends({"training_iteration", 5}));
+  CHECK_FALSE(ends({"training_iteration", 6}));
+  CHECK(ends({"loss", 0.25, true}));
+  CHECK_FALSE(ends({"loss", 0.2, true}));
+  CHECK_FALSE(ends({"accuracy", 0}));  // never reported
+  CHECK(ends_trial(reported, std::vector<StopRule>{{"loss", 9}, {"loss", 0.2}}, Duration::zero()));
+  CHECK(ends_trial(reported, {}, seconds(10)));
+  CHECK_FALSE(ends_trial(reported, {}, seconds(11)));
+}
+
+TEST_CASE("a report waits for its verdict when it has reached the milestone") {
+  const Reported reported = fifth_of({{"epoch", 2}});
+  CHECK(reaches(reported, {"training_iteration", 5}));
+  CHECK_FALSE(reaches(reported, {"training_iteration", 6}));
+  CHECK(reaches(reported, {"epoch", 2}));
+  CHECK_FALSE(reaches(reported, {"step", 0}));
+  CHECK_FALSE(reaches(reported, {}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -49,6 +50,19 @@ TEST_CASE("there is room until what waits holds too much, and again when it is d
   go.set_value();
   work.finish();
   CHECK(work.has_room());
+}
+
+TEST_CASE("a person may be told that work takes long before its end is waited for") {
+  SideWork work(1);
+  CHECK(work.rests_within(std::chrono::milliseconds(0)));
+  std::promise<void> go;
+  work.add(0, [&] { go.get_future().wait(); });
+  CHECK_FALSE(work.rests_within(std::chrono::milliseconds(1)));
+  go.set_value();
+  CHECK(work.rests_within(std::chrono::minutes(1)));
+  work.add(0, [] { throw Error(ErrorCode::kIo, "no room"); });
+  CHECK(work.rests_within(std::chrono::minutes(1)));  // and finish() says why
+  CHECK_THROWS_AS(work.finish(), Error);
 }
 
 TEST_CASE("before each work it is asked whether it may still be done") {

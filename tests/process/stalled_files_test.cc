@@ -97,6 +97,8 @@ TEST_CASE("while a checkpoint's removal stalls all trials report and end") {
   REQUIRE(sweep.is_met());
   CHECK(Sandbox::eventually(
       [&] { return has_results(sweep.box, "results/s", kStalledTrials * kStalledSteps); }));
+  CHECK(Sandbox::eventually(
+      [&] { return testing::has(sweep.run->said(), "waiting until the last files are written"); }));
   CHECK(sweep.runs());
   sweep.check_completes();
 }

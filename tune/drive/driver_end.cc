@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kAgentEnd{30};
 constexpr std::chrono::seconds kPoolEnd{20};  // for an engine to end its allocations
-constexpr milliseconds kKeysEnd{2000};        // after that a person is told
+constexpr milliseconds kFilesEnd{2000};       // after that a person is told
 constexpr milliseconds kLoggersEnd{10'000}, kLoggersEndAtOnce{500};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 
@@ -30,7 +30,7 @@ void DriverShell::end_agents() {
     endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{{}, false, at_once});
   }
   endpoint_->flush(now());
-  if (door_ && !door_->await_keys(kKeysEnd)) {
+  if (door_ && !door_->await_keys(kFilesEnd)) {
     show_notice("waiting until the new join key is written: the experiment's disk does not answer");
   }
   if (door_) door_->close();
@@ -115,8 +115,14 @@ void DriverShell::finish_loggers(bool at_once) {
 // Waits until all work beside the loop is done.
 void DriverShell::finish_files() {
   records_.flush();
-  file_work_.finish();
-  removals_.finish();
+  for (SideWork* work : {&file_work_, &removals_}) {
+    if (!work->rests_within(kFilesEnd)) {
+      show_notice(
+          "waiting until the last files are written and removed: the experiment's disk does not "
+          "answer");
+    }
+    work->finish();
+  }
 }
 
 void DriverShell::write_table(LastResults& last) {

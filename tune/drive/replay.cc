@@ -41,13 +41,6 @@ std::optional<std::uint64_t> events_bytes(const std::string& logger) {
   return std::nullopt;
 }
 
-// The rule of a worker (trainables/worker_machine.cc).
-bool is_due(const Reported& report, const Milestone& until) {
-  if (until.attribute.empty()) return false;
-  const auto reached = ResultView(report).number(until.attribute);
-  return reached && *reached >= until.value;
-}
-
 std::string text_of(const Milestone& until) {
   if (until.attribute.empty()) return "to go on without end";
   return fmt::format("to go on to {} {:.10g}", until.attribute, until.value);
@@ -274,7 +267,7 @@ void Replay::check_attempt(AgentNumber agent, const Reported& report) {
   if (!was_launched(agent, report.trial, report.attempt, "a result")) return;
   const auto told = told_.find(report.trial);
   if (told == told_.end() || told->second.attempt != report.attempt) return;
-  const bool waits = !report.final && is_due(report, told->second.until);
+  const bool waits = !report.final && reaches(report, told->second.until);
   if (waits != report.waiting) {
     return differ(fmt::format("trial {} at iteration {}", id(report.trial), report.iteration),
                   report.waiting ? "it waited for a verdict" : "it went on without a verdict",

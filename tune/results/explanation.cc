@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/result_view.h"
 #include "core/strings.h"
 #include "tune/results/event_lines.h"
 #include "tune/results/experiment_folder.h"
@@ -313,7 +314,7 @@ std::string at(const Explanation::Step& step) {
 std::string why_completed(const ExperimentSpec& spec, const ResultLine& last) {
   for (const StopRule& rule : spec.stop) {
     const auto value = last.number(rule.path);
-    if (!value || !(rule.at_most ? *value <= rule.bound : *value >= rule.bound)) continue;
+    if (!value || !is_met(rule, *value)) continue;
     return fmt::format("it met the stop rule {} {} {:g}: {:g}", rule.path,
                        rule.at_most ? "<=" : ">=", rule.bound, *value);
   }

@@ -75,8 +75,6 @@ class VirtualSweep {
   void plan_step(TrialNumber trial, const Worker& worker, double extra_steps);
   void step(TrialNumber trial, Worker& worker);
   Reported report_of(TrialNumber trial, const Worker& worker, std::span<const double> values) const;
-  bool meets_stop_rule(const Reported& report) const;
-  static bool is_due(const Reported& report, const Milestone& until);
   void count_best(Worker& worker);
   void end(TrialNumber trial, Worker& worker, Outcome outcome);
   void finish();
@@ -255,9 +253,10 @@ void VirtualSweep::step(TrialNumber trial, Worker& worker) {
   Reported report = report_of(trial, worker, values);
   report.time_this_iter = took;
   const bool is_at_end = worker.iteration == worker.curve->length();
-  const bool is_stopped = meets_stop_rule(report);
+  const bool is_stopped =
+      ends_trial(report, spec_.stop, from_seconds(spec_.options.max_trial_time_s));
   report.final = is_at_end || is_stopped;
-  report.waiting = !report.final && is_due(report, worker.until);
+  report.waiting = !report.final && reaches(report, worker.until);
   if (is_at_end && !is_stopped && !worker.curve->is_whole()) ++run_.ends_of_record;
 
   const double value = values[metric_];
@@ -291,22 +290,6 @@ Reported VirtualSweep::report_of(TrialNumber trial, const Worker& worker,
   }
   report.result = {out.take()};
   return report;
-}
-
-// The rules of a real worker (trainables/worker_machine.cc).
-bool VirtualSweep::meets_stop_rule(const Reported& report) const {
-  const Duration limit = from_seconds(spec_.options.max_trial_time_s);
-  if (limit > Duration{} && report.time_total >= limit) return true;
-  return std::any_of(spec_.stop.begin(), spec_.stop.end(), [&](const StopRule& rule) {
-    const auto found = ResultView(report).number(rule.path);
-    return found && (rule.at_most ? *found <= rule.bound : *found >= rule.bound);
-  });
-}
-
-bool VirtualSweep::is_due(const Reported& report, const Milestone& until) {
-  if (until.attribute.empty()) return false;
-  const auto reached = ResultView(report).number(until.attribute);
-  return reached && *reached >= until.value;
 }
 
 void VirtualSweep::count_best(Worker& worker) {

@@ -8,6 +8,8 @@ namespace tune {
 
 namespace {
 
+const ValueAt kWorst = {0, -std::numeric_limits<double>::infinity()};
+
 bool was_kept_back(const KnownTrial& trial) {
   return trial.standing == Standing::kPaused || trial.standing == Standing::kStopped;
 }
@@ -43,33 +45,37 @@ std::vector<ComparableResult> results_at(double steps, const History& history) {
   std::vector<ComparableResult> results;
   for (std::size_t i = 0; i < history.trials().size(); ++i) {
     const ValueAt* value = value_at(history.trials()[i], steps);
-    if (value != nullptr) results.push_back({i, true, *value});
+    if (value != nullptr) results.push_back({i, true, value});
   }
   return results;
 }
 
-std::vector<ComparableResult> ended_results(const History& history) {
-  std::vector<ComparableResult> results;
-  for (std::size_t i = 0; i < history.trials().size(); ++i) {
-    const KnownTrial& trial = history.trials()[i];
+// The values at which trials ended.
+ComparableResults ended_results(const History& history) {
+  ComparableResults found;
+  found.results.reserve(history.trials().size());
+  std::size_t i = 0;
+  for (const KnownTrial& trial : history.trials()) {
+    const std::size_t at = i++;
     if (trial.standing == Standing::kRunning) continue;
+    if (was_kept_back(trial)) found.stopped_early = true;
     const bool completed = trial.standing == Standing::kCompleted;
     if (trial.newest) {
-      results.push_back({i, completed, *trial.newest});
+      found.results.push_back({at, completed, &*trial.newest});
     } else if (trial.standing == Standing::kFailed) {
-      results.push_back({i, false, {0, -std::numeric_limits<double>::infinity()}});
+      found.results.push_back({at, false, &kWorst});
     }
   }
-  return results;
+  return found;
 }
 
 }  // namespace
 
 ComparableResults comparable_results(const History& history) {
-  const auto& trials = history.trials();
-  const bool stopped_early = std::any_of(trials.begin(), trials.end(), was_kept_back);
-  const double rung = stopped_early ? highest_full_rung(history) : 0;
-  return {rung > 0 ? results_at(rung, history) : ended_results(history), stopped_early};
+  ComparableResults found = ended_results(history);
+  const double rung = found.stopped_early ? highest_full_rung(history) : 0;
+  if (rung > 0) found.results = results_at(rung, history);
+  return found;
 }
 
 }  // namespace tune

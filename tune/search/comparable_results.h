@@ -21,13 +21,15 @@ inline constexpr std::size_t kFewestOnRung = 10;
 struct ComparableResult {
   std::size_t trial = 0;  // of the history
   bool completed = false;
-  ValueAt value;  // the worst there is, of no steps, for one that failed without
+  // The history's own; the worst there is, of no steps, for one that failed without.
+  const ValueAt* value = nullptr;
 };
 
 struct ComparableResults {
   std::vector<ComparableResult> results;  // in the order of the history
   bool stopped_early = false;             // a scheduler keeps back or ends trials
 };
+// `history` must outlive it.
 ComparableResults comparable_results(const History& history);
 
 }  // namespace tune

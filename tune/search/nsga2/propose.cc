@@ -66,7 +66,7 @@ class Batch {
     results_known_ = static_cast<std::uint32_t>(results.size());
     std::vector<Merit> merits;
     for (const ComparableResult& each : results) {
-      merits.push_back(merit_of_result(known_, each.value));
+      merits.push_back(merit_of_result(known_, *each.value));
     }
     for (const std::size_t i : best_first(merits)) {
       if (parents_.size() < options_.population) parents_.push_back(results[i].trial);

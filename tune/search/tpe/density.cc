@@ -1,15 +1,14 @@
 #include "tune/search/tpe/density.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numbers>
 #include <utility>
 
-#include "core/error.h"
 #include "tune/search/normal_distribution.h"
+#include "tune/search/tpe/kernel_norms.h"
 #include "tune/search/tpe/normal_mass.h"
 #include "tune/search/tpe/widths.h"
 
@@ -18,46 +17,9 @@ namespace tune::search::tpe {
 namespace {
 
 constexpr std::size_t kPrior = 0;  // its place among the kernels
-constexpr double kPriorWidth = 1;
-
-// So many standard deviations from a bound, nothing of a kernel lies beyond it.
-template <class Real>
-constexpr Real kWellInside = 8.5;
-template <>
-constexpr float kWellInside<float> = 5.5F;
 
 template <class Real>
 constexpr Real kRootHalf = std::numbers::sqrt2_v<Real> / 2;
-
-// The logarithm of a kernel's mass in [0, 1], in which its place is.
-template <class Real>
-Real log_mass_inside(Real place, Real width) {
-  const Real below = std::erfc(place / width * kRootHalf<Real>);
-  const Real above = std::erfc((1 - place) / width * kRootHalf<Real>);
-  return std::log1p(-(below + above) / 2);
-}
-
-// The same for the narrowest kernels there are, which reach beyond one bound at most. Most of those
-// that do anything at all are of this kind; so with float it is looked up, right to 3e-6.
-double log_mass_at_bound(double distance) {
-  return log_mass_inside(distance, kNarrowestWidth);
-}
-float log_mass_at_bound(float distance) {
-  constexpr std::size_t kSteps = 1024;
-  constexpr float kStep =
-      kWellInside<float> * static_cast<float>(kNarrowestWidth) / static_cast<float>(kSteps);
-  static const std::vector<float> table = [] {
-    std::vector<float> made;
-    for (std::size_t i = 0; i <= kSteps + 1; ++i) {
-      const double at = static_cast<double>(kStep) * static_cast<double>(i);
-      made.push_back(static_cast<float>(log_mass_inside(at, kNarrowestWidth)));
-    }
-    return made;
-  }();
-  const float steps = distance / kStep;
-  const auto i = std::min(static_cast<std::size_t>(static_cast<int>(steps)), kSteps);
-  return table[i] + (table[i + 1] - table[i]) * (steps - static_cast<float>(i));
-}
 
 bool has_cells(const UnitDomain& domain) {
   return domain.cell(0.5).width() >= kNarrowCell;
@@ -72,38 +34,6 @@ std::size_t drawn_kernel(const std::vector<double>& weights, double unit) {
   }
   return weights.size() - 1;
 }
-
-// Numbers kernels that differ in place or width, in the order in which they come.
-template <class Real>
-class KindTable {
- public:
-  explicit KindTable(std::size_t kernels) : slots_(std::bit_ceil(2 * kernels), kFree) {}
-
-  std::uint32_t kind_of(Real place, Real width) {
-    for (std::size_t slot = hash_of(place, width);; ++slot) {
-      std::uint32_t& kind = slots_[slot & (slots_.size() - 1)];
-      if (kind == kFree) {
-        kind = static_cast<std::uint32_t>(places.size());
-        places.push_back(place);
-        widths.push_back(width);
-      }
-      if (places[kind] == place && widths[kind] == width) return kind;
-    }
-  }
-
-  std::vector<Real> places;  // of the kinds
-  std::vector<Real> widths;
-
- private:
-  static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
-
-  static std::size_t hash_of(Real place, Real width) {
-    const double both = static_cast<double>(place) + 8 * static_cast<double>(width);
-    return std::bit_cast<std::uint64_t>(both) * 0x9e3779b97f4a7c15ULL >> 40;
-  }
-
-  std::vector<std::uint32_t> slots_;  // kinds by hash
-};
 
 std::size_t options_in(const UnitDomain& domain) {
   return static_cast<std::size_t>(domain.count().value_or(1));
@@ -163,68 +93,48 @@ std::span<const Real> Density<Real>::places_of(std::size_t parameter, const Colu
   return std::span<const Real>(places).first(trials_ + 1);
 }
 
-// Kernels keep what they have within the bounds: the constants make up for what is beyond. True
-// when those of trials are all of the narrowest width.
+// Widths and scales of kernels that all are of the narrowest width but the prior.
 template <class Real>
-bool Density<Real>::write_widths_of(std::span<const Real> places, std::span<Real> widths) {
-  const bool all_narrowest = write_widths(places.subspan(1), widths.subspan(1));
-  widths[kPrior] = static_cast<Real>(kPriorWidth);
-  const auto narrowest = static_cast<Real>(kNarrowestWidth);
-  const Real well_inside = kWellInside<Real> * narrowest;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (widths[i] == narrowest) {
-      const Real distance = std::min(places[i], 1 - places[i]);
-      if (distance < well_inside) columns_.constants[i] -= log_mass_at_bound(distance);
-    } else {
-      columns_.constants[i] -= log_mass_inside(places[i], widths[i]);
-    }
-  }
-  return all_narrowest;
+void Density<Real>::set_narrowest() {
+  if (!narrowest_widths_.empty()) return;
+  const auto narrowest = static_cast<Real>(narrowest_width(trials_));
+  narrowest_widths_.assign(trials_ + 1, narrowest);
+  narrowest_widths_[kPrior] = static_cast<Real>(kPriorWidth);
+  narrowest_scales_.assign(columns_.kernels, kRootHalf<Real> / narrowest);
+  narrowest_scales_[kPrior] = kRootHalf<Real> / static_cast<Real>(kPriorWidth);
 }
 
-template <class Real>
-const Real* Density<Real>::narrowest_scales() {
-  if (narrowest_scales_.empty()) {
-    const auto narrowest = static_cast<Real>(narrowest_width(trials_));
-    narrowest_scales_.assign(columns_.kernels, kRootHalf<Real> / narrowest);
-    narrowest_scales_[kPrior] = kRootHalf<Real> / static_cast<Real>(kPriorWidth);
-  }
-  return narrowest_scales_.data();
-}
-
+// Kernels keep what they have within the bounds: the constants make up for what is beyond.
 template <class Real>
 void Density<Real>::add_number(std::size_t parameter, const Columns<Real>& points) {
   const std::span<const Real> places = places_of(parameter, points);
+  numbers_.push_back({parameter, columns_.places.size()});
+  columns_.places.push_back(places.data());
+  if (are_dense(places.subspan(1))) {
+    set_narrowest();
+    subtract_norms(places, std::span<const Real>(narrowest_widths_), columns_.constants);
+    columns_.scales.push_back(narrowest_scales_.data());
+    return;
+  }
   std::vector<Real>& scales = new_column();
   const std::span<Real> widths(scales.data(), trials_ + 1);
-  const bool all_narrowest = write_widths_of(places, widths);
-  const auto narrowest = static_cast<Real>(narrowest_width(trials_));
-  const Real log_root = std::log(2 * std::numbers::pi_v<Real>) / 2;
-  const Real log_narrowest = std::log(narrowest) + log_root;
-  for (std::size_t i = 0; i <= trials_; ++i) {
-    const bool is_narrowest = all_narrowest ? i != kPrior : widths[i] == narrowest;
-    columns_.constants[i] -= is_narrowest ? log_narrowest : std::log(widths[i]) + log_root;
-  }
-  if (all_narrowest) {
-    own_columns_.pop_back();
-  } else {
-    for (Real& width : widths) width = kRootHalf<Real> / width;
-  }
-  columns_.places.push_back(places.data());
-  columns_.scales.push_back(all_narrowest ? narrowest_scales() : scales.data());
-  numbers_.push_back({parameter, columns_.places.size() - 1});
+  write_widths(places.subspan(1), widths.subspan(1));
+  widths[kPrior] = static_cast<Real>(kPriorWidth);
+  subtract_norms(places, std::span<const Real>(widths), columns_.constants);
+  for (Real& width : widths) width = kRootHalf<Real> / width;
+  columns_.scales.push_back(scales.data());
 }
 
 template <class Real>
 void Density<Real>::add_cells(std::size_t parameter, const Columns<Real>& points) {
-  const std::span<const Real> places = places_of(parameter, points);
-  std::vector<Real> widths(trials_ + 1);
-  write_widths_of(places, widths);
-  KindTable<Real> table(trials_ + 1);
   const std::span<std::uint32_t> kinds = new_kinds();
-  for (std::size_t i = 0; i < kinds.size(); ++i) kinds[i] = table.kind_of(places[i], widths[i]);
-  cells_.push_back(
-      {parameter, columns_.kinds.size() - 1, std::move(table.places), std::move(table.widths)});
+  CellKinds<Real> found = cell_kinds(places_of(parameter, points), kinds);
+  std::vector<Real> log_masses;
+  for (std::size_t i = 0; i < found.places.size(); ++i) {
+    log_masses.push_back(log_mass_within(found.places[i], found.widths[i]));
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) columns_.constants[i] -= log_masses[kinds[i]];
+  cells_.push_back({parameter, columns_.kinds.size() - 1, std::move(found)});
 }
 
 // Kinds are the options, and after them the prior.
@@ -244,39 +154,38 @@ void Density<Real>::add_options(std::size_t parameter, const Columns<Real>& poin
 // ---- At points ----------------------------------------------------------------------------------
 
 template <class Real>
-std::vector<Real> Density<Real>::cell_table(const Cells& cells, double unit) const {
+FactorTable<Real> Density<Real>::cell_table(const Cells& cells, double unit) const {
   const UnitCell cell = encoding_.parameters()[cells.parameter].domain.cell(unit);
-  std::vector<Real> table;
-  for (std::size_t i = 0; i < cells.places.size(); ++i) {
-    table.push_back(
-        static_cast<Real>(log_mass(cell.low, cell.high, static_cast<double>(cells.places[i]),
-                                   static_cast<double>(cells.widths[i]))));
-  }
-  return table;
+  const CellKinds<Real>& kinds = cells.kinds;
+  const auto of_kind = [cell, &kinds](std::uint32_t kind) {
+    return static_cast<Real>(log_mass(cell.low, cell.high, static_cast<double>(kinds.places[kind]),
+                                      static_cast<double>(kinds.widths[kind])));
+  };
+  return {std::vector<Real>(kinds.places.size(), kUnknown<Real>), of_kind};
 }
 
 template <class Real>
-std::vector<Real> Density<Real>::option_table(const Options& options, std::size_t option) const {
+FactorTable<Real> Density<Real>::option_table(const Options& options, std::size_t option) const {
   const auto kernels = static_cast<double>(trials_ + 1);
   const auto count = static_cast<double>(options.count);
   const double sum = 1 + count / kernels;
   std::vector<Real> table(options.count, static_cast<Real>(std::log(1 / kernels / sum)));
   table[option] = static_cast<Real>(std::log((1 + 1 / kernels) / sum));
   table.push_back(static_cast<Real>(-std::log(count)));
-  return table;
+  return {std::move(table)};
 }
 
 template <class Real>
 std::vector<double> Density<Real>::log_densities(const std::vector<UnitPoint>& points) const {
   std::vector<SumPoint<Real>> asked(points.size());
   // One for each coordinate that points have, the same for all that have it.
-  std::map<std::pair<std::size_t, double>, std::vector<Real>> tables;
+  std::map<std::pair<std::size_t, double>, FactorTable<Real>> tables;
   const auto set_tables = [&](const auto& columns, const auto& table_at) {
     for (std::size_t i = 0; i < points.size(); ++i) {
       for (const auto& each : columns) {
         const auto [at, is_new] = tables.try_emplace({each.parameter, points[i][each.parameter]});
         if (is_new) at->second = table_at(each, points[i]);
-        asked[i].tables[each.column] = at->second.data();
+        asked[i].tables[each.column] = &at->second;
       }
     }
   };
@@ -311,8 +220,8 @@ void Density<Real>::draw(UnitPoint& point, RandomStream& random) const {
   }
   for (const Cells& each : cells_) {
     const std::uint32_t of = columns_.kinds[each.column][kernel];
-    set(each.parameter, drawn_normal(static_cast<double>(each.places[of]),
-                                     static_cast<double>(each.widths[of]), random));
+    set(each.parameter, drawn_normal(static_cast<double>(each.kinds.places[of]),
+                                     static_cast<double>(each.kinds.widths[of]), random));
   }
   for (const Options& each : options_) set(each.parameter, drawn_option(each, kernel, random));
 }

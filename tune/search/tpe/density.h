@@ -24,6 +24,7 @@
 
 #include "core/random.h"
 #include "tune/search/encoding.h"
+#include "tune/search/tpe/cell_kinds.h"
 #include "tune/search/tpe/evidence.h"
 #include "tune/search/tpe/kernel_sums.h"
 #include "tune/search/tpe/sub_spaces.h"
@@ -56,9 +57,8 @@ class Density {
   };
   struct Cells {
     std::size_t parameter = 0;
-    std::size_t column = 0;    // of kinds
-    std::vector<Real> places;  // of the kinds
-    std::vector<Real> widths;
+    std::size_t column = 0;  // of kinds
+    CellKinds<Real> kinds;
   };
   struct Options {
     std::size_t parameter = 0;
@@ -70,15 +70,14 @@ class Density {
     return encoding_.parameters()[parameter].domain.is_choice();
   }
   std::span<const Real> places_of(std::size_t parameter, const Columns<Real>& points);
-  bool write_widths_of(std::span<const Real> places, std::span<Real> widths);
   void add_number(std::size_t parameter, const Columns<Real>& points);
   void add_cells(std::size_t parameter, const Columns<Real>& points);
   void add_options(std::size_t parameter, const Columns<Real>& points);
   std::vector<Real>& new_column();
   std::span<std::uint32_t> new_kinds();
-  const Real* narrowest_scales();
-  std::vector<Real> cell_table(const Cells& cells, double unit) const;
-  std::vector<Real> option_table(const Options& options, std::size_t option) const;
+  void set_narrowest();
+  FactorTable<Real> cell_table(const Cells& cells, double unit) const;
+  FactorTable<Real> option_table(const Options& options, std::size_t option) const;
   double drawn_normal(double place, double width, RandomStream& random) const;
   double drawn_option(const Options& options, std::size_t kernel, RandomStream& random) const;
 
@@ -92,7 +91,8 @@ class Density {
   KernelColumns<Real> columns_;
   std::vector<std::vector<Real>> own_columns_;
   std::vector<std::vector<std::uint32_t>> own_kinds_;
-  std::vector<Real> narrowest_scales_;  // of columns all of whose kernels are the narrowest
+  std::vector<Real> narrowest_widths_;  // of columns all of whose kernels are the narrowest
+  std::vector<Real> narrowest_scales_;
 };
 extern template class Density<float>;
 extern template class Density<double>;

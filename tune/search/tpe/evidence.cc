@@ -26,8 +26,9 @@ bool is_better(const Ranked& a, const Ranked& b) {
 
 std::vector<Ranked> ranked(const std::vector<ComparableResult>& results) {
   std::vector<Ranked> all;
+  all.reserve(results.size());
   for (const ComparableResult& each : results) {
-    all.push_back({each.trial, each.completed, each.value.iteration, each.value.value, true});
+    all.push_back({each.trial, each.completed, each.value->iteration, each.value->value, true});
   }
   return all;
 }
@@ -37,7 +38,7 @@ std::vector<Ranked> ranked(const std::vector<ComparableResult>& results) {
 std::vector<Ranked> ranked_by_fronts(const std::vector<ComparableResult>& results,
                                      const History& history) {
   std::vector<Merit> merits;
-  for (const ComparableResult& each : results) merits.push_back(history.merit(each.value));
+  for (const ComparableResult& each : results) merits.push_back(history.merit(*each.value));
   const std::vector<std::size_t> order = best_first(merits);
   std::vector<Ranked> all(results.size());
   double place = 0;
@@ -65,19 +66,21 @@ bool differ(const std::vector<Ranked>& results) {
 
 enum class Side : char { kNone, kGood, kOther };
 
-std::vector<Side> sides_of(std::vector<Ranked> results, const History& history) {
-  std::vector<Side> sides;
-  for (const KnownTrial& trial : history.trials()) {
-    const bool failed = trial.standing == Standing::kFailed && !trial.newest;
-    const bool counts = failed || trial.standing == Standing::kRunning;
-    sides.push_back(counts ? Side::kOther : Side::kNone);
-  }
+// Of the trials that have results, by their places in the history.
+std::vector<Side> sides_of(std::vector<Ranked> results, std::size_t trials) {
+  std::vector<Side> sides(trials, Side::kNone);
   for (const Ranked& each : results) sides[each.trial] = Side::kOther;
   const auto good_end = results.begin() + static_cast<std::ptrdiff_t>(good_among(results));
-  std::nth_element(results.begin(), good_end, results.end(), is_better);
+  std::partial_sort(results.begin(), good_end, results.end(), is_better);
   std::for_each(results.begin(), good_end,
                 [&](const Ranked& each) { sides[each.trial] = Side::kGood; });
   return sides;
+}
+
+// Without a result, a trial that runs belongs to the others, and so does one that failed.
+bool counts_without(const KnownTrial& trial) {
+  return trial.standing == Standing::kRunning ||
+         (trial.standing == Standing::kFailed && !trial.newest);
 }
 
 }  // namespace
@@ -95,22 +98,29 @@ Evidence evidence(const History& history, std::size_t parameters, std::size_t mo
       history.goals() > 0 ? ranked_by_fronts(known.results, history) : ranked(known.results);
   found.results_known = static_cast<std::uint32_t>(results.size());
   if (!differ(results)) found.trouble = "all results are alike";
-  std::vector<bool> has_result(trials.size());
-  for (const Ranked& each : results) has_result[each.trial] = true;
 
-  const std::vector<Side> sides = sides_of(std::move(results), history);
-  found.good_points = Columns<double>(parameters, kMostGood);
-  found.other_points = Columns<float>(parameters, trials.size() + more);
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    if (sides[i] == Side::kGood) {
+  const std::vector<Side> sides = sides_of(std::move(results), trials.size());
+  std::vector<const UnitPoint*> good;
+  std::vector<const UnitPoint*> others;
+  others.reserve(trials.size());
+  std::size_t i = 0;
+  for (const KnownTrial& trial : trials) {
+    const Side side = sides[i];
+    if (side == Side::kGood) {
       found.good.push_back(i);
-      found.good_points.add(trials[i].point);
-    } else if (sides[i] == Side::kOther) {
-      found.other_points.add(trials[i].point);
+      good.push_back(&trial.point);
+    } else if (side == Side::kOther) {
+      others.push_back(&trial.point);
+    } else if (counts_without(trial)) {
+      others.push_back(&trial.point);
+      if (trial.standing == Standing::kRunning) ++found.pending_known;
     }
-    const bool runs = trials[i].standing == Standing::kRunning;
-    if (runs && !has_result[i]) ++found.pending_known;
+    ++i;
   }
+  found.good_points = Columns<double>(parameters, kMostGood);
+  found.good_points.add(good);
+  found.other_points = Columns<float>(parameters, trials.size() + more);
+  found.other_points.add(others);
   return found;
 }
 

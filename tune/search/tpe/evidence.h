@@ -15,8 +15,11 @@
 // a tenth keeps the constraints).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,33 +48,64 @@ class Columns {
       : room_(room),
         stride_(in_blocks(room + 1)),
         parameters_(parameters),
-        values_(parameters * stride_) {
+        values_(std::make_unique_for_overwrite<Real[]>(parameters * stride_)) {
     for (std::size_t i = 0; i < parameters; ++i) values_[i * stride_] = Real{0.5};
+    fill_up();
   }
 
-  // There is room for it (TUNE_CHECK).
-  void add(const UnitPoint& point) {
-    TUNE_CHECK(size_ < room_);
-    TUNE_CHECK(point.size() == parameters_);
-    for (std::size_t i = 0; i < parameters_; ++i) {
-      values_[i * stride_ + size_ + 1] = static_cast<Real>(point[i]);
+  // There is room for them (TUNE_CHECK).
+  void add(std::span<const UnitPoint* const> points) {
+    TUNE_CHECK(points.size() <= room_ - size_);
+    for (std::size_t i = 0; i < points.size(); i += kAtOnce) {
+      add_some(points.subspan(i, std::min(kAtOnce, points.size() - i)));
     }
-    ++size_;
+    fill_up();
   }
+  void add(const UnitPoint& point) { add(std::array{&point}); }
   std::size_t size() const { return size_; }
   std::span<const Real> column(std::size_t parameter) const {
     return with_middle(parameter).subspan(1);
   }
   std::span<const Real> with_middle(std::size_t parameter) const {
-    return {values_.data() + parameter * stride_, size_ + 1};
+    return {values_.get() + parameter * stride_, size_ + 1};
   }
 
  private:
+  static constexpr std::size_t kAtOnce = 16;  // so that a line of a column is written at once
+
+  void add_some(std::span<const UnitPoint* const> points) {
+    std::array<const double*, kAtOnce> from{};
+    std::size_t of_another_space = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      from[i] = points[i]->data();
+      of_another_space += points[i]->size() == parameters_ ? 0 : 1;
+    }
+    TUNE_CHECK(of_another_space == 0u);
+    for (std::size_t parameter = 0; parameter < parameters_; ++parameter) {
+      Real* to = values_.get() + parameter * stride_ + size_ + 1;
+      if (points.size() == kAtOnce) {
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < kAtOnce; ++i) to[i] = static_cast<Real>(from[i][parameter]);
+      } else {
+        for (std::size_t i = 0; i < points.size(); ++i) {
+          to[i] = static_cast<Real>(from[i][parameter]);
+        }
+      }
+    }
+    size_ += points.size();
+  }
+  void fill_up() {
+    for (std::size_t parameter = 0; parameter < parameters_; ++parameter) {
+      Real* column = values_.get() + parameter * stride_;
+      std::fill(column + size_ + 1, column + in_blocks(size_ + 1), Real{0});
+    }
+  }
+
   std::size_t room_ = 0;
   std::size_t stride_ = 0;
   std::size_t parameters_ = 0;
   std::size_t size_ = 0;
-  std::vector<Real> values_;
+  std::unique_ptr<Real[]> values_;
 };
 
 struct Evidence {

@@ -6,15 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
-
-// One function for each instruction set, chosen when the program is loaded.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TUNE_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define TUNE_FOR_EACH_MACHINE
-#endif
-#define TUNE_INLINE [[gnu::always_inline]] inline
+#include "tune/search/tpe/each_machine.h"
 
 namespace tune::search::tpe {
 
@@ -32,6 +24,15 @@ constexpr float kNothing<float> = 30;
 template <>
 constexpr double kNothing<double> = 60;
 
+// The distance below the largest at which a product is the same to the sum as any smaller one: the
+// exponential of both is that of -80, or 0. It is a little more, since sums round.
+template <class Real>
+constexpr Real kNegligible = 0;
+template <>
+constexpr float kNegligible<float> = 81;
+template <>
+constexpr double kNegligible<double> = 750;
+
 // exp(x) for x <= 0, with a relative error below 1e-6: 2^n times a polynomial on half a step.
 TUNE_INLINE float exponential(float x) {
   const float bounded = x < -80.0F ? -80.0F : x;
@@ -46,7 +47,7 @@ TUNE_INLINE float exponential(float x) {
 }
 
 TUNE_INLINE double exponential(double x) {
-  return std::exp(x);
+  return x < -kNegligible<double> ? 0 : std::exp(x);  // which takes long to find that out
 }
 
 template <class Real>
@@ -64,6 +65,13 @@ TUNE_INLINE Real largest(const Real* sums) {
 }
 
 template <class Real>
+TUNE_INLINE bool are_below(const Real* sums, Real least) {
+  std::uint32_t others = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) others |= static_cast<std::uint32_t>(sums[i] >= least);
+  return others == 0;
+}
+
+template <class Real>
 TUNE_INLINE Real sum_of_exponentials(const Real* sums, Real highest) {
   Real lanes[kLanes] = {};
   for (std::size_t i = 0; i < kBlock; i += kLanes) {
@@ -76,14 +84,46 @@ TUNE_INLINE Real sum_of_exponentials(const Real* sums, Real highest) {
 
 template <class Real>
 struct Total {
+  Real needed = 0;  // the products that count are at least this
   Real highest = std::numeric_limits<Real>::lowest();
   double sum = 0;  // of exponentials less the highest
 };
 
+template <class Real>
+TUNE_INLINE bool is_unknown(Real logarithm) {
+  return logarithm > 0;
+}
+
+template <class Real>
+Real known(FactorTable<Real>& table, std::uint32_t kind) {
+  Real& logarithm = table.logarithms[kind];
+  if (is_unknown(logarithm)) logarithm = table.of_kind(kind);
+  return logarithm;
+}
+
+template <class Real>
+TUNE_INLINE void add_factors(const std::uint32_t* kinds, FactorTable<Real>& table, Real needed,
+                             Real* sums) {
+  const Real* logarithms = table.logarithms.data();
+  alignas(64) Real factors[kBlock];
+  std::uint32_t missing = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) factors[i] = logarithms[kinds[i]];
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    missing |= static_cast<std::uint32_t>(sums[i] >= needed) &
+               static_cast<std::uint32_t>(is_unknown(factors[i]));
+  }
+  if (missing != 0) {
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      if (sums[i] >= needed) factors[i] = known(table, kinds[i]);
+    }
+  }
+  for (std::size_t i = 0; i < kBlock; ++i) sums[i] += factors[i];
+}
+
 // The logarithms of one block's products in `sums`; false when they are nothing to the total.
 template <class Real>
 TUNE_INLINE bool products_of(const KernelColumns<Real>& columns, std::size_t first,
-                             const SumPoint<Real>& point, Real least, Real* sums) {
+                             const SumPoint<Real>& point, Real least, Real needed, Real* sums) {
   for (std::size_t i = 0; i < kBlock; ++i) sums[i] = columns.constants[first + i];
   for (std::size_t column = 0; column < columns.places.size(); ++column) {
     const Real* places = columns.places[column] + first;
@@ -93,13 +133,11 @@ TUNE_INLINE bool products_of(const KernelColumns<Real>& columns, std::size_t fir
       const Real distance = (places[i] - at) * scales[i];
       sums[i] -= distance * distance;
     }
-    if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && largest(sums) < least) return false;
+    if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && are_below(sums, least)) return false;
   }
   for (std::size_t column = 0; column < columns.kinds.size(); ++column) {
-    const std::uint32_t* kinds = columns.kinds[column] + first;
-    const Real* table = point.tables[column];
-    for (std::size_t i = 0; i < kBlock; ++i) sums[i] += table[kinds[i]];
-    if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && largest(sums) < least) return false;
+    add_factors(columns.kinds[column] + first, *point.tables[column], needed, sums);
+    if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && are_below(sums, least)) return false;
   }
   return true;
 }
@@ -109,11 +147,12 @@ TUNE_INLINE void add_block(const KernelColumns<Real>& columns, std::size_t first
                            const SumPoint<Real>& point, Total<Real>& total) {
   alignas(64) Real sums[kBlock];
   const Real least = total.highest - kNothing<Real>;
-  if (!products_of(columns, first, point, least, sums)) return;
+  if (!products_of(columns, first, point, least, total.needed, sums)) return;
   const Real highest = largest(sums);
   if (highest > total.highest) {
     total.sum *= std::exp(static_cast<double>(total.highest) - static_cast<double>(highest));
     total.highest = highest;
+    total.needed = std::max(total.needed, highest - kNegligible<Real>);
   }
   total.sum += static_cast<double>(sum_of_exponentials(sums, total.highest));
 }
@@ -136,9 +175,36 @@ void add_floats(const KernelColumns<float>& columns, const std::vector<SumPoint<
   add_all(columns, points, totals);
 }
 
+TUNE_FOR_EACH_MACHINE
 void add_doubles(const KernelColumns<double>& columns, const std::vector<SumPoint<double>>& points,
                  std::vector<Total<double>>& totals) {
   add_all(columns, points, totals);
+}
+
+// The logarithm of the first kernel's product, which the largest is not below.
+template <class Real>
+Real first_product(const KernelColumns<Real>& columns, const SumPoint<Real>& point) {
+  Real sum = columns.constants.front();
+  for (std::size_t column = 0; column < columns.places.size(); ++column) {
+    const Real distance =
+        (*columns.places[column] - point.numbers[column]) * *columns.scales[column];
+    sum -= distance * distance;
+  }
+  for (std::size_t column = 0; column < columns.kinds.size(); ++column) {
+    sum += known(*point.tables[column], *columns.kinds[column]);
+  }
+  return sum;
+}
+
+template <class Real>
+std::vector<Total<Real>> totals_of(const KernelColumns<Real>& columns,
+                                   const std::vector<SumPoint<Real>>& points) {
+  TUNE_CHECK(columns.kernels % kBlock == 0u);
+  std::vector<Total<Real>> totals;
+  for (const SumPoint<Real>& point : points) {
+    totals.push_back({first_product(columns, point) - kNegligible<Real>});
+  }
+  return totals;
 }
 
 template <class Real>
@@ -154,16 +220,14 @@ std::vector<double> logarithms(const std::vector<Total<Real>>& totals) {
 
 std::vector<double> log_sums(const KernelColumns<float>& columns,
                              const std::vector<SumPoint<float>>& points) {
-  TUNE_CHECK(columns.kernels % kBlock == 0u);
-  std::vector<Total<float>> totals(points.size());
+  std::vector<Total<float>> totals = totals_of(columns, points);
   add_floats(columns, points, totals);
   return logarithms(totals);
 }
 
 std::vector<double> log_sums(const KernelColumns<double>& columns,
                              const std::vector<SumPoint<double>>& points) {
-  TUNE_CHECK(columns.kernels % kBlock == 0u);
-  std::vector<Total<double>> totals(points.size());
+  std::vector<Total<double>> totals = totals_of(columns, points);
   add_doubles(columns, points, totals);
   return logarithms(totals);
 }

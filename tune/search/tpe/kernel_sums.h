@@ -3,11 +3,13 @@
 // A kernel is a product: of normal densities at places, whose scaled squares of distances are
 // computed, and of factors that depend on the kernel's kind in a column, whose logarithms are
 // looked up. Kernels come in blocks. A block whose partial products are all far below the largest
-// product found is left; 20 columns end so after a few.
+// product found is left; 20 columns end so after a few. Factors that only such products would have
+// are never computed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tune::search::tpe {
@@ -29,10 +31,20 @@ struct KernelColumns {
   std::vector<const std::uint32_t*> kinds;
 };
 
+// The logarithms of factors by kind, which are not above 0. Those that are kUnknown are asked for
+// when a sum depends on them.
+template <class Real>
+struct FactorTable {
+  std::vector<Real> logarithms;
+  std::function<Real(std::uint32_t)> of_kind = {};
+};
+template <class Real>
+inline constexpr Real kUnknown = static_cast<Real>(1e-30);  // to a sum the same as 0
+
 template <class Real>
 struct SumPoint {
-  std::vector<Real> numbers;        // where it lies, a place for each column of numbers
-  std::vector<const Real*> tables;  // logarithms by kind, for each column of tables
+  std::vector<Real> numbers;               // where it lies, a place for each column of numbers
+  std::vector<FactorTable<Real>*> tables;  // for each column of tables; points may share them
 };
 
 // The logarithm of the sum over all kernels, for each of the points. With float the sums are right

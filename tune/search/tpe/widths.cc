@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 
 #include "core/error.h"
@@ -14,24 +15,12 @@ namespace {
 constexpr std::size_t kMostNarrowing = 100;  // kernels and one more
 constexpr std::size_t kNewest = 25;
 constexpr std::size_t kBuckets = 128;
+constexpr std::size_t kLookedAtOnce = 512;
 static_assert(1.0 / kBuckets < kNarrowestWidth);
 
 template <class Real>
 Real clipped(Real gap, Real narrowest) {
   return std::clamp(gap, narrowest, Real{1});
-}
-
-// Whether all lie so close together that no gap is wider than the narrowest width: then none of the
-// 256ths between the first and the last is empty.
-template <class Real>
-bool are_dense(std::span<const Real> places) {
-  std::array<char, 2 * kBuckets + 1> occupied{};
-  for (const Real place : places) {
-    occupied[static_cast<std::size_t>(static_cast<int>(place * Real{2 * kBuckets}))] = 1;
-  }
-  const auto first = std::find(occupied.begin(), occupied.end(), 1);
-  const auto last = std::find(occupied.rbegin(), occupied.rend(), 1).base();
-  return std::find(first, last, 0) == last;
 }
 
 template <class Real>
@@ -62,7 +51,8 @@ struct Bucket {
 };
 
 template <class Real>
-void widen_by_buckets(std::span<const Real> places, std::span<Real> widths) {
+void write_by_buckets(std::span<const Real> places, std::span<Real> widths, Real narrowest) {
+  std::fill(widths.begin(), widths.end(), narrowest);
   std::array<Bucket<Real>, kBuckets> buckets;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Real place = places[i];
@@ -77,7 +67,6 @@ void widen_by_buckets(std::span<const Real> places, std::span<Real> widths) {
       bucket.last_highest = static_cast<std::uint32_t>(i);
     }
   }
-  const auto narrowest = static_cast<Real>(kNarrowestWidth);
   const Bucket<Real>* before = nullptr;
   for (const Bucket<Real>& bucket : buckets) {
     if (bucket.is_empty()) continue;
@@ -96,21 +85,43 @@ double narrowest_width(std::size_t kernels) {
   return 1 / static_cast<double>(std::min(kMostNarrowing, kernels + 2));
 }
 
+// None of the 256ths between the first and the last is empty; often that is known of all of them
+// before all places have been looked at.
 template <class Real>
-bool write_widths(std::span<const Real> places, std::span<Real> widths) {
-  TUNE_CHECK(places.size() == widths.size());
-  const auto narrowest = static_cast<Real>(narrowest_width(places.size()));
-  if (places.size() + 2 < kMostNarrowing) {
-    write_by_sort(places, widths, narrowest);
-    return false;
+bool are_dense(std::span<const Real> places) {
+  if (places.size() + 2 < kMostNarrowing) return false;
+  std::array<char, 2 * kBuckets + 1> occupied{};
+  for (std::size_t i = 0; i < places.size(); i += kLookedAtOnce) {
+    for (const Real place : places.subspan(i, std::min(kLookedAtOnce, places.size() - i))) {
+      occupied[static_cast<std::size_t>(static_cast<int>(place * Real{2 * kBuckets}))] = 1;
+    }
+    if (std::memchr(occupied.data(), 0, 2 * kBuckets) == nullptr) return true;
   }
-  std::fill(widths.begin(), widths.end(), narrowest);
-  if (are_dense(places)) return true;
-  widen_by_buckets(places, widths);
-  return false;
+  const auto first = std::find(occupied.begin(), occupied.end(), 1);
+  const auto last = std::find(occupied.rbegin(), occupied.rend(), 1).base();
+  return std::find(first, last, 0) == last;
 }
-template bool write_widths(std::span<const float>, std::span<float>);
-template bool write_widths(std::span<const double>, std::span<double>);
+template bool are_dense(std::span<const float>);
+template bool are_dense(std::span<const double>);
+
+template <class Real>
+void write_widths(std::span<const Real> places, std::span<Real> widths) {
+  write_widths(places, widths, narrowest_width(places.size()));
+}
+template void write_widths(std::span<const float>, std::span<float>);
+template void write_widths(std::span<const double>, std::span<double>);
+
+template <class Real>
+void write_widths(std::span<const Real> places, std::span<Real> widths, double narrowest) {
+  TUNE_CHECK(places.size() == widths.size());
+  if (places.size() + 2 < kMostNarrowing) {
+    write_by_sort(places, widths, static_cast<Real>(narrowest));
+  } else {
+    write_by_buckets(places, widths, static_cast<Real>(narrowest));
+  }
+}
+template void write_widths(std::span<const float>, std::span<float>, double);
+template void write_widths(std::span<const double>, std::span<double>, double);
 
 std::vector<double> kernel_weights(std::size_t trials) {
   std::vector<double> weights(trials + 1, 1.0);

@@ -434,7 +434,9 @@ void TrialPromises::none_waits_for_whole_nodes(const Controller& controller) con
   }
   int whole = 0;
   for (const auto& [agent, room] : empty_rooms(controller.device_health().closed())) {
-    if (!taken.contains(agent)) ++whole;
+    const bool is_whole =
+        std::ranges::all_of(room.gpu_units, [](std::int64_t units) { return units == kUnit; });
+    if (is_whole && !taken.contains(agent)) ++whole;
   }
   if (whole < world_.scenario.nodes_of_group) return;
   violate("a trial that fits is not left waiting",

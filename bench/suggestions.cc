@@ -25,8 +25,9 @@ constexpr const char* kHelp =
     "made of, the model, and the search of its acquisition.\n"
     "gp: also with a model that is fitted anew, and in a batch of 64. Bare limit: one Cholesky\n"
     "factorisation of 250 observations, and one triangular solve for as many candidates.\n"
-    "tpe, cma_es, halton: in a cube, and tpe where a quarter each are numbers, logarithms, whole\n"
-    "numbers and choices. Bare limit: the distances of 24 points from all trials.\n\n"
+    "tpe, cma_es, halton: in a cube; tpe also where a quarter each are numbers, logarithms, whole\n"
+    "numbers and choices, where all are whole numbers, and in a cube where all but each fiftieth\n"
+    "trial lie around one point. Bare limit: the distances of 24 points from all trials.\n\n"
     "bench_suggestions [--tiny] [--runs N]";
 
 constexpr int kDimensions = 20;
@@ -39,12 +40,17 @@ Encoding cube() {
   return Encoding(space);
 }
 
-// Trials of a smooth function, with noise.
-History lived(const Encoding& encoding, std::uint32_t trials) {
+// Trials of a smooth function, with noise. All but each fiftieth are drawn so far to either side of
+// the middle, at most .5.
+History lived(const Encoding& encoding, std::uint32_t trials, double spread = 0.5) {
   RandomStream random(1, "suggestions", trials);
   History history;
   for (std::uint32_t i = 0; i < trials; ++i) {
     UnitPoint point = encoding.draw(random);
+    if (spread < 0.5 && i % 50 != 0) {
+      for (double& unit : point) unit = 0.5 + 2 * spread * (unit - 0.5);
+      point = encoding.settled(std::move(point), random);
+    }
     double value = 0.05 * random.normal();
     for (int d = 0; d < kDimensions; ++d) {
       value -= std::pow(point[static_cast<std::size_t>(d)] - 0.3, 2) / (1 + d);
@@ -104,6 +110,12 @@ Encoding mixed() {
   return Encoding(space);
 }
 
+Encoding whole_numbers() {
+  SearchSpace space;
+  for (int i = 0; i < kDimensions; ++i) space.set(fmt::format("whole{}", i), randint(1, 33));
+  return Encoding(space);
+}
+
 double ask_proposer(const Proposer& proposer, const ProposerQuestion& question,
                     const Encoding& encoding) {
   RandomStream random(1, "suggestions", 0);
@@ -141,21 +153,31 @@ void measure_others(const Setting& setting, const std::vector<std::uint32_t>& si
   for (const std::uint32_t trials : sizes) {
     const Encoding numbers = cube();
     const Encoding kinds = mixed();
+    const Encoding whole = whole_numbers();
     const ProposerQuestion in_cube = {.known = lived(numbers, trials), .proposed = trials};
     const ProposerQuestion in_mixed = {.known = lived(kinds, trials), .proposed = trials};
+    const ProposerQuestion in_whole = {.known = lived(whole, trials), .proposed = trials};
+    const ProposerQuestion near = {.known = lived(numbers, trials, 0.05), .proposed = trials};
     RandomStream random(1, "suggestions", 1);
     ProposerQuestion of_cma_es = in_cube;
     of_cma_es.state = cma_es.propose(in_cube, numbers, random).state;
     const std::vector<double> seconds =
         medians(setting.runs, {[&] { return ask_proposer(tpe, in_cube, numbers); },
                                [&] { return ask_proposer(tpe, in_mixed, kinds); },
+                               [&] { return ask_proposer(tpe, in_whole, whole); },
+                               [&] { return ask_proposer(tpe, near, numbers); },
                                [&] { return ask_proposer(cma_es, of_cma_es, numbers); },
                                [&] { return ask_proposer(halton, in_cube, numbers); },
                                [&] { return bare_distances(trials); }});
-    table.seconds(fmt::format("tpe, {} trials", trials), seconds[0], bare, seconds[4]);
-    table.seconds(fmt::format("tpe, {} trials, mixed", trials), seconds[1], bare, seconds[4]);
-    table.seconds(fmt::format("cma_es, {} trials", trials), seconds[2], bare, seconds[4]);
-    table.seconds(fmt::format("halton, {} trials", trials), seconds[3], bare, seconds[4]);
+    const std::vector<std::string> rows = {"tpe, {} trials",
+                                           "tpe, {} trials, mixed",
+                                           "tpe, {} trials, whole numbers",
+                                           "tpe, {} trials, around one point",
+                                           "cma_es, {} trials",
+                                           "halton, {} trials"};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      table.seconds(fmt::format(fmt::runtime(rows[i]), trials), seconds[i], bare, seconds.back());
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// Sums over the kernels of a Parzen estimator, which are nearly all of a proposal's time. Pure.
+// Sums over the kernels of a Parzen estimator. Pure.
 //
 // A kernel is a product: of normal densities at places, whose scaled squares of distances are
 // computed, and of factors that depend on the kernel's kind in a column, whose logarithms are

@@ -153,12 +153,20 @@ struct ModelSearcher::Asked {
 };
 
 Searcher::Question ModelSearcher::question(std::size_t count) const {
+  const std::size_t in_stock = count + stock_.size();
+  const std::optional<std::uint64_t> all = total();
   auto asked =
-      std::make_shared<Asked>(Asked{proposer_,
-                                    encoding_,
-                                    {history_, proposer_state_, proposed_, count, objective_.seed},
-                                    objective_,
-                                    name_});
+      std::make_shared<Asked>(Asked{.proposer = proposer_,
+                                    .encoding = encoding_,
+                                    .question = {.known = history_,
+                                                 .state = proposer_state_,
+                                                 .proposed = proposed_,
+                                                 .count = count,
+                                                 .seed = objective_.seed,
+                                                 .in_stock = in_stock,
+                                                 .is_last = all && next_ + in_stock >= *all},
+                                    .objective = objective_,
+                                    .name = name_});
   for (const Proposal& waiting : stock_) asked->question.known.add_proposed(waiting.point);
   return [asked = std::move(asked)] { return encoded(answer_of(*asked)); };
 }

@@ -33,6 +33,10 @@ struct ProposerQuestion {
   std::uint64_t proposed = 0;  // how many proposals were made before these
   std::size_t count = 1;       // how many are wanted, each knowing those before it; at least 1
   std::uint64_t seed = 0;      // the experiment's
+  // `count` and those that wait to begin. More than `count` are kept in stock where trials are so
+  // short that they are used up while others are made.
+  std::size_t in_stock = 0;
+  bool is_last = false;  // no more will be asked for
 };
 
 struct ProposerAnswer {

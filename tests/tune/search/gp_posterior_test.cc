@@ -8,6 +8,7 @@
 #include "tune/search/gp/acquisition.h"
 #include "tune/search/gp/fitting.h"
 #include "tune/search/gp/kernel.h"
+#include "tune/search/gp/rough_posterior.h"
 
 namespace tune::search::gp {
 namespace {
@@ -55,31 +56,37 @@ TEST_CASE("a pending point takes uncertainty away and changes no mean, given at 
   }
 }
 
-TEST_CASE("points that are followed are predicted as if they were asked about anew") {
+TEST_CASE("a rough posterior is right to four digits, and follows points through believers") {
   const Small small;
   auto posterior = Posterior::make(small.points, small.targets, small.fit, 2);
   REQUIRE(posterior.has_value());
-  const auto check_followed = [&](const Eigen::MatrixXd& points, std::size_t first) {
-    const Prediction anew = posterior->predict(points);
-    const Prediction kept = posterior->predict_followed(first);
-    REQUIRE(kept.mean.size() == points.cols());
-    CHECK((anew.mean - kept.mean).norm() < 1e-12);
-    CHECK((anew.standard_deviation - kept.standard_deviation).norm() < 1e-12);
+  RoughPosterior rough(*posterior);
+  const auto check_close = [&](const Prediction& found, const Eigen::MatrixXd& points) {
+    const Prediction exact = posterior->predict(points);
+    REQUIRE(found.mean.size() == points.cols());
+    CHECK((exact.mean - found.mean).norm() < 1e-4);
+    CHECK((exact.standard_deviation - found.standard_deviation).norm() < 1e-4);
   };
-  posterior->follow(small.asked.leftCols(2));
-  check_followed(small.asked.leftCols(2), 0);
-  CHECK(posterior->believe(Eigen::Vector2d(0.2, 0.3)));
-  check_followed(small.asked.leftCols(2), 0);
-  posterior->follow(small.asked.rightCols(1));  // later: it knows the believer from the start
-  check_followed(small.asked, 0);
-  check_followed(small.asked.rightCols(1), 2);
-  posterior->unfollow(0);  // the last one is at its place
-  CHECK(posterior->believe(Eigen::Vector2d(0.7, 0.6)));
+  const auto believe = [&](const Eigen::Vector2d& point) {
+    REQUIRE(posterior->believe(point));
+    rough.take_newest(*posterior);
+  };
+  rough.follow(small.asked.leftCols(2));
+  check_close(rough.predict(small.asked), small.asked);
+  check_close(rough.predict_followed(0), small.asked.leftCols(2));
+  believe({0.2, 0.3});
+  check_close(rough.predict(small.asked), small.asked);
+  check_close(rough.predict_followed(0), small.asked.leftCols(2));
+  rough.follow(small.asked.rightCols(1));  // later: it knows the believer from the start
+  check_close(rough.predict_followed(0), small.asked);
+  check_close(rough.predict_followed(2), small.asked.rightCols(1));
+  rough.unfollow(0);  // the last one is at its place
+  believe({0.7, 0.6});
   Eigen::MatrixXd left(2, 2);
   left << small.asked.col(2), small.asked.col(1);
-  check_followed(left, 0);
-  posterior->unfollow(1);
-  check_followed(left.leftCols(1), 0);
+  check_close(rough.predict_followed(0), left);
+  rough.unfollow(1);
+  check_close(rough.predict_followed(0), left.leftCols(1));
 }
 
 TEST_CASE("neighbours are the most correlated, those of pending points are none") {
@@ -154,6 +161,21 @@ TEST_CASE("a fit finds out which dimension matters") {
   Eigen::VectorXd gradient;
   posterior(Eigen::Vector4d(scales[0], scales[1], scales[2], outcome.fit->log_noise), gradient);
   CHECK(gradient.norm() < 0.1);
+}
+
+TEST_CASE("a fit in haste goes on from the last one, and is nearly as good") {
+  const Random data = random_case(3, 60, 3);
+  const Fit last = *fitted(data.points.leftCols(50), data.targets.head(50), first_fit(3)).fit;
+  const auto density_of = [&](const Fit& fit) {
+    NegativeLogPosterior posterior(data.points, data.targets);
+    Eigen::VectorXd gradient;
+    const std::vector<double>& scales = fit.log_length_scales;
+    return -posterior(Eigen::Vector4d(scales[0], scales[1], scales[2], fit.log_noise), gradient);
+  };
+  const FitOutcome hasty = fitted_in_haste(data.points, data.targets, last);
+  REQUIRE(hasty.fit.has_value());
+  CHECK(density_of(*hasty.fit) >= density_of(last));
+  CHECK(density_of(*hasty.fit) > density_of(*fitted(data.points, data.targets, last).fit) - 0.1);
 }
 
 TEST_CASE("what is not a number is refused in words, by fit and posterior") {

@@ -11,6 +11,7 @@
 
 #include "core/wire.h"
 #include "tune/search/gp/candidates.h"
+#include "tune/search/gp/gp_proposer.h"
 
 namespace tune::search::gp {
 namespace {
@@ -334,9 +335,55 @@ TEST_CASE("of up to 16 proposals each is searched for in full, of more the first
   CHECK(batch_points(bowl, 16, Options().searched_in_full) == batch_points(bowl, 16, 1000));
   const std::vector<UnitPoint> points = batch_points(bowl, 17, Options().searched_in_full);
   const std::vector<UnitPoint> in_full = batch_points(bowl, 17, 1000);
-  CHECK(points.front() == in_full.front());
+  for (std::size_t d = 0; d < 3; ++d) CHECK(std::abs(points[0][d] - in_full[0][d]) < 0.01);
   CHECK(points != in_full);
   CHECK(points == batch_points(bowl, 17, Options().searched_in_full));
+}
+
+TEST_CASE("a few are proposed in haste where more than 16 are kept in stock, and last of all") {
+  Sweep sweep(cube(3), bowl, kSeed, kNeverRandom);
+  sweep.best_of(12);
+  const GpProposer proposer(kNeverRandom);
+  const auto answer = [&](std::size_t in_stock, bool is_last = false,
+                          const std::string& state = {}) {
+    ProposerQuestion question{sweep.history(), state};
+    question.count = 4;
+    question.in_stock = in_stock;
+    question.is_last = is_last;
+    RandomStream random(kSeed, "gp_propose_test", 7);
+    return proposer.propose(question, sweep.encoding(), random);
+  };
+  const auto points = [](const ProposerAnswer& made) {
+    std::vector<UnitPoint> all;
+    for (const Proposal& proposal : made.proposals) all.push_back(proposal.point);
+    return all;
+  };
+  const ProposerAnswer in_full = answer(4);
+  CHECK(points(answer(16)) == points(in_full));
+  const ProposerAnswer in_haste = answer(17);
+  CHECK(points(in_haste) != points(in_full));
+  // The last question is for what is left, not for all that was kept in stock.
+  CHECK(points(answer(4, true)) == points(in_full));
+  CHECK(points(answer(4, true, in_full.state)) == points(answer(4, false, in_full.state)));
+  CHECK(points(answer(4, true, in_haste.state)) != points(answer(4, false, in_haste.state)));
+}
+
+TEST_CASE(
+    "in haste a fit goes on from the last, with care when results have passed a power of two") {
+  Sweep sweep(cube(3), bowl, kSeed, kNeverRandom);
+  sweep.best_of(20);
+  const auto fitted_again = [&](std::uint64_t before, std::uint32_t now, std::size_t count) {
+    Question question{training_set(sweep.history()), first_fit(3), count};
+    question.fit.log_length_scales[0] += 2;
+    question.fit.results = before;
+    question.known.results_known = now;
+    RandomStream random(kSeed, "gp_propose_test", 7);
+    return propose(question, sweep.encoding(), kNeverRandom, random).fit.log_length_scales;
+  };
+  const std::vector<double> with_care = fitted_again(70, 90, 1);
+  CHECK(fitted_again(70, 90, 17) != with_care);
+  CHECK(fitted_again(60, 70, 17) == with_care);
+  CHECK(fitted_again(250, 290, 17) != with_care);  // there are many, it is the same again
 }
 
 TEST_CASE("proposals of a large batch differ, and each knows those before it") {

@@ -106,6 +106,34 @@ TEST_CASE("so does halton, which needs no metric and gives one list whatever com
   CHECK_HAS(refusal([] { searcher_from_config("halton", {{"seed", 1}}); }), "it has none");
 }
 
+// Keeps the questions that it is asked.
+struct Listening : Middle {
+  ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
+                         RandomStream& random) const override {
+    in_stock.push_back(question.in_stock);
+    is_last.push_back(question.is_last);
+    return Middle::propose(question, encoding, random);
+  }
+  mutable std::vector<std::size_t> in_stock;
+  mutable std::vector<bool> is_last;
+};
+
+TEST_CASE("a proposer is told how many will be in stock, and that no more will be asked for") {
+  const auto proposer = std::make_shared<Listening>();
+  ModelSearcher searcher("middle", proposer);
+  searcher.configure(setup_of(9));
+  searcher.answer(searcher.question(3)());
+  searcher.suggest(TrialNumber{0});
+  searcher.answer(searcher.question(4)());  // two wait
+  CHECK(proposer->in_stock == std::vector<std::size_t>{3, 6});
+  searcher.question(1)();
+  searcher.question(2)();  // of nine, one has begun and six wait
+  CHECK(proposer->is_last == std::vector<bool>{false, false, false, true});
+  searcher.set_num_samples(-1);
+  searcher.question(2)();
+  CHECK_FALSE(proposer->is_last.back());
+}
+
 TEST_CASE("a proposer is asked with all trials, what waits, its state, and how many it has made") {
   const auto searcher = made(setup_of(9));
   CHECK(searcher->ready() == std::size_t{0});
@@ -315,7 +343,8 @@ TEST_CASE("a point may take an option of a choice, and keeps what where says") {
   const SearchSpace optimiser = choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}},
                                         {{"kind", "adam"}, {"beta", uniform(0, 1)}},
                                         "none"});
-  SearcherSetup setup = {{{"lr", uniform(0, 1)}, {"opt", optimiser}}, 8, {}, {"loss", Mode::kMin, 7}};
+  SearcherSetup setup = {
+      {{"lr", uniform(0, 1)}, {"opt", optimiser}}, 8, {}, {"loss", Mode::kMin, 7}};
   setup.where = {"lr < opt/beta"};
   setup.points_to_evaluate = {{{"lr", 0.5}, {"opt", {{"kind", "adam"}}}}, {{"opt", "none"}}};
   const auto searcher = gp().make();
@@ -326,7 +355,8 @@ TEST_CASE("a point may take an option of a choice, and keeps what where says") {
   CHECK(searcher->suggest(TrialNumber{1})->get<std::string>("opt") == "none");
   for (std::uint32_t i = 2; i < 8; ++i) {
     const Config config = suggest_now(*searcher, TrialNumber{i}).value();
-    if (config.contains("opt/beta")) CHECK(config.get<double>("lr") < config.get<double>("opt/beta"));
+    if (config.contains("opt/beta"))
+      CHECK(config.get<double>("lr") < config.get<double>("opt/beta"));
   }
   setup.points_to_evaluate = {{{"lr", 0.5}, {"opt", {{"kind", "adam"}, {"beta", 0.25}}}}};
   CHECK_HAS(refusal([&] { gp().make()->configure(setup); }, ErrorCode::kBadInput),
@@ -494,7 +524,9 @@ TEST_CASE("parameters of gp are checked and told") {
             "there is no searcher 'pg': ");
   CHECK_HAS(refusal([] { searcher_from_config("tpe", {{"start_up", 0}}); }), "start_up is 0");
   CHECK_HAS(refusal([] { searcher_from_config("tpe", {{"random_share", 2}}); }), "is 2");
-  CHECK_HAS(refusal([] { searcher_from_config("cma_es", {{"population", 2}}); }),
+  CHECK_HAS(refusal([] {
+              searcher_from_config("cma_es", {{"population", 2}});
+            }),
             "searcher cma_es: population is 2");
   CHECK_HAS(refusal([] { searcher_from_config("cma_es", {{"sigma", 2}}); }), "population");
   CHECK(searcher_from_config("tpe", tpe().parameters()).parameters() == tpe().parameters());

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tune/search/gp/model.h"
 #include "tune/search/gp/propose.h"
 #include "tune/search/tried_points.h"
 
@@ -17,7 +18,7 @@ namespace tune::search::gp {
 
 inline constexpr std::size_t kFewestResults = 2;  // of which a model can be made
 
-// A model has best_candidate(), best_candidate_of_many() and believe(), as Model
+// A model has best_candidate(), best_candidate_in_haste() and believe(), as Model
 // (tune/search/gp/model.h) has.
 template <class SomeModel>
 class Batch {
@@ -27,7 +28,7 @@ class Batch {
     std::string trouble;  // why there is none
   };
   // Given the points whose results are not known.
-  using Make = std::function<Outcome(const std::vector<UnitPoint>& pending)>;
+  using Make = std::function<Outcome(const std::vector<UnitPoint>& pending, const Wanted&)>;
 
   // `make` is called once, when a model is first needed. All must outlive this.
   Batch(const TrainingSet& known, const Encoding& encoding, const Options& options, Make make)
@@ -38,8 +39,9 @@ class Batch {
         tried_(known.fingerprints),
         pending_(known.pending) {}
 
-  std::vector<Proposal> proposals(std::size_t count, RandomStream& random) {
-    is_large_ = count > options_.searched_in_full;
+  std::vector<Proposal> proposals(std::size_t count, bool in_haste, RandomStream& random) {
+    count_ = count;
+    in_haste_ = in_haste || count > options_.searched_in_full;
     std::vector<Proposal> made;
     for (std::size_t i = 0; i < count; ++i) {
       Proposal proposal = next(random);
@@ -60,10 +62,12 @@ class Batch {
     if (random.uniform() < options_.random_share) {
       return drawn(ProposalOrigin::kRandom, {}, random);
     }
-    if (!outcome_.model && outcome_.trouble.empty()) outcome_ = make_(pending_);
+    if (!outcome_.model && outcome_.trouble.empty()) {
+      outcome_ = make_(pending_, {static_cast<int>(count_), in_haste_});
+    }
     if (!outcome_.model) return drawn(ProposalOrigin::kFallback, outcome_.trouble, random);
     SomeModel& model = *outcome_.model;
-    auto proposal = is_large_ ? model.best_candidate_of_many(tried_, random)
+    auto proposal = in_haste_ ? model.best_candidate_in_haste(tried_, random)
                               : model.best_candidate(tried_, random);
     if (proposal) return std::move(*proposal);
     return drawn(ProposalOrigin::kFallback, "all candidates had been tried", random);
@@ -85,7 +89,8 @@ class Batch {
   const Encoding& encoding_;
   const Options& options_;
   Make make_;
-  bool is_large_ = false;
+  std::size_t count_ = 0;
+  bool in_haste_ = false;
   TriedPoints tried_;
   std::vector<UnitPoint> pending_;
   Outcome outcome_;

@@ -2,10 +2,10 @@
 //
 // A search made anew for every proposal predicts 3,040 points each time. Between two proposals of a
 // batch only a believer comes in: no mean changes, and each variance by one number, which a model
-// keeps in step for the points that it follows (posterior.h). So the first search is a whole one;
-// of its candidates the best are followed, and each other proposal is the best of these after a
-// short search from them, whose candidates take the places of the worst. Now and then another whole
-// search brings in others. The simpler way, to take one after the other of the first search's
+// keeps in step for the points that it follows (rough_posterior.h). So the first search is a whole
+// one; of its candidates the best are followed, and each other proposal is the best of these after
+// a short search from them, whose candidates take the places of the worst. Now and then another
+// whole search brings in others. The simpler way, to take one after the other of the first search's
 // candidates, has nothing left but points drawn once what lay around the best is believed.
 #pragma once
 

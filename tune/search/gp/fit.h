@@ -12,10 +12,12 @@ struct Fit {
   std::vector<double> log_length_scales;  // empty: there was no fit yet
   double log_noise = 0;                   // of the variance
   std::uint64_t results = 0;              // known when it was made
+  bool in_haste = false;                  // the last proposals with it were
   friend bool operator==(const Fit&, const Fit&) = default;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.log_length_scales, s.log_noise, s.results);
+    f.added(s.in_haste);
   }
 };
 

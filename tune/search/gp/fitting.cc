@@ -16,6 +16,7 @@ constexpr double kLengthScaleSd2 = 3;  // of the prior, squared
 constexpr double kNoiseSd2 = 4;
 constexpr double kNotDefinite = 1e10;
 constexpr int kIterations = 15;
+constexpr int kFewIterations = 6;
 
 double expected_log_length_scale(Eigen::Index dimensions) {
   return std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dimensions));
@@ -43,12 +44,12 @@ Eigen::VectorXd weighted_squares(Eigen::MatrixXd points, const Eigen::MatrixXd& 
   return 2 * (squares - products);
 }
 
-LBFGSpp::LBFGSBParam<double> optimiser_settings() {
+LBFGSpp::LBFGSBParam<double> optimiser_settings(int iterations) {
   LBFGSpp::LBFGSBParam<double> settings;
   settings.epsilon = 1e-3;
   settings.epsilon_rel = 1e-4;
   settings.delta = 1e-6;
-  settings.max_iterations = kIterations;
+  settings.max_iterations = iterations;
   return settings;
 }
 
@@ -83,7 +84,7 @@ double NegativeLogPosterior::operator()(const Eigen::VectorXd& theta, Eigen::Vec
 namespace {
 
 // Begins at `start`; what it finds is posterior.best(). Returns why it gave up, if it did.
-std::string optimise(NegativeLogPosterior& posterior, const Fit& start) {
+std::string optimise(NegativeLogPosterior& posterior, const Fit& start, int iterations) {
   const auto d = static_cast<Eigen::Index>(start.log_length_scales.size());
   Eigen::VectorXd theta(d + 1);
   theta.head(d) = Eigen::Map<const Eigen::VectorXd>(start.log_length_scales.data(), d);
@@ -93,7 +94,7 @@ std::string optimise(NegativeLogPosterior& posterior, const Fit& start) {
   low[d] = -8;
   high[d] = 1;
   // The solver keeps a reference to them.
-  const LBFGSpp::LBFGSBParam<double> settings = optimiser_settings();
+  const LBFGSpp::LBFGSBParam<double> settings = optimiser_settings(iterations);
   LBFGSpp::LBFGSBSolver<double> solver(settings);
   try {
     double value = 0;
@@ -104,19 +105,31 @@ std::string optimise(NegativeLogPosterior& posterior, const Fit& start) {
   return {};
 }
 
+// What was found, or the trouble.
+FitOutcome outcome_of(const NegativeLogPosterior& posterior, std::string trouble, const Fit& last) {
+  const Eigen::VectorXd& best = posterior.best();
+  if (best.size() == 0) {
+    return {{}, trouble.empty() ? "the covariance is not positive definite" : trouble};
+  }
+  const Eigen::Index d = best.size() - 1;
+  return {Fit{{best.data(), best.data() + d}, best[d], last.results}, trouble};
+}
+
 }  // namespace
 
 FitOutcome fitted(const Eigen::MatrixXd& points, const Eigen::VectorXd& targets, const Fit& last) {
   const Fit first = first_fit(static_cast<std::size_t>(points.rows()));
   NegativeLogPosterior posterior(points, targets);
-  std::string trouble = optimise(posterior, last);
-  if (last.log_length_scales != first.log_length_scales) optimise(posterior, first);
-  if (posterior.best().size() == 0) {
-    return {{}, trouble.empty() ? "the covariance is not positive definite" : trouble};
-  }
-  const Eigen::VectorXd& best = posterior.best();
-  return {Fit{{best.data(), best.data() + points.rows()}, best[points.rows()], last.results},
-          trouble};
+  std::string trouble = optimise(posterior, last, kIterations);
+  if (last.log_length_scales != first.log_length_scales) optimise(posterior, first, kIterations);
+  return outcome_of(posterior, std::move(trouble), last);
+}
+
+FitOutcome fitted_in_haste(const Eigen::MatrixXd& points, const Eigen::VectorXd& targets,
+                           const Fit& last) {
+  NegativeLogPosterior posterior(points, targets);
+  std::string trouble = optimise(posterior, last, kFewIterations);
+  return outcome_of(posterior, std::move(trouble), last);
 }
 
 }  // namespace tune::search::gp

@@ -60,14 +60,22 @@ ProposerAnswer GpProposer::propose(const ProposerQuestion& question, const Encod
     return by_nsga2(question, encoding, random);
   }
   if (goals > 0) {
-    const SeveralQuestion asked{training_set(question.known), goals, fits_of(question.state),
-                                question.count};
+    SeveralQuestion asked{training_set(question.known), goals, fits_of(question.state),
+                          question.count};
+    asked.in_haste = is_in_haste(question, std::ranges::any_of(asked.fits, &Fit::in_haste));
     SeveralAnswer answer = propose_several(asked, encoding, options_, random);
     return {std::move(answer.proposals), encoded(answer.fits)};
   }
-  const Question asked{training_set(question.known), fit_of(question.state), question.count};
+  Question asked{training_set(question.known), fit_of(question.state), question.count};
+  asked.in_haste = is_in_haste(question, asked.fit.in_haste);
   Answer answer = gp::propose(asked, encoding, options_, random);
   return {std::move(answer.proposals), encoded(answer.fit)};
+}
+
+// The last question of all is for what is left, however many were kept in stock.
+bool GpProposer::is_in_haste(const ProposerQuestion& question, bool last_was) const {
+  if (std::max(question.count, question.in_stock) > options_.searched_in_full) return true;
+  return question.is_last && last_was;
 }
 
 }  // namespace tune::search::gp

@@ -21,6 +21,8 @@ class GpProposer : public Proposer {
   bool takes_several_objectives() const override { return true; }
 
  private:
+  bool is_in_haste(const ProposerQuestion& question, bool last_was) const;
+
   Options options_;
 };
 

@@ -13,6 +13,8 @@ Eigen::MatrixXd scaled(const Eigen::MatrixXd& points, const Eigen::VectorXd& log
 // Of scaled points: (1 + r + r^2 / 3) exp(-r) with r = sqrt(5) * distance. One row for each point
 // of `a`, one column for each of `b`.
 Eigen::MatrixXd covariance(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b);
+// The same in single precision.
+Eigen::MatrixXf rough_covariance(const Eigen::MatrixXf& a, const Eigen::MatrixXf& b);
 
 // Covariances of all pairs, and beside them what derivatives by length scales are made of:
 // d covariance / d log length scale j = slope * (difference of the scaled feature j)^2.

@@ -1,6 +1,8 @@
 #include "tune/search/gp/model.h"
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "tune/search/gp/acquisition.h"
 #include "tune/search/gp/fitting.h"
@@ -10,6 +12,7 @@ namespace tune::search::gp {
 namespace {
 
 constexpr std::size_t kNeighbours = 3;
+constexpr std::uint64_t kManyResults = 128;
 
 std::vector<UnitPoint> points_of(const std::vector<Observation>& observations) {
   std::vector<UnitPoint> points;
@@ -17,18 +20,25 @@ std::vector<UnitPoint> points_of(const std::vector<Observation>& observations) {
   return points;
 }
 
+// Of few results there may be several fits, and a better one than near the last: whether there was
+// a power of two meanwhile.
+bool needs_care(std::uint64_t before, std::uint64_t now) {
+  return before < kManyResults && std::bit_width(before) != std::bit_width(now);
+}
+
 }  // namespace
 
 ModelOutcome Model::make(const TrainingSet& known, const std::vector<UnitPoint>& pending,
-                         const Encoding& encoding, const Fit& fit, Targets targets, int more) {
+                         const Encoding& encoding, const Fit& fit, Targets targets,
+                         const Wanted& wanted) {
   const std::vector<double> scores = targets_of(known.observations, targets);
   if (scores.empty()) return {{}, "all results are alike"};
-  return make(known, scores, pending, encoding, fit, more);
+  return make(known, scores, pending, encoding, fit, wanted);
 }
 
 ModelOutcome Model::make(const TrainingSet& known, const std::vector<double>& targets,
                          const std::vector<UnitPoint>& pending, const Encoding& encoding,
-                         const Fit& fit, int more) {
+                         const Fit& fit, const Wanted& wanted) {
   std::vector<UnitPoint> points = points_of(known.observations);
   const std::vector<UnitPoint> best = best_of(points, targets);
   points.insert(points.end(), pending.begin(), pending.end());
@@ -41,14 +51,19 @@ ModelOutcome Model::make(const TrainingSet& known, const std::vector<double>& ta
     used = first_fit(encoding.feature_count());
   }
   if (is_due(used, known.results_known)) {
-    FitOutcome outcome = fitted(features.leftCols(y.size()), y, used);
+    const bool is_hasty = wanted.in_haste && !needs_care(used.results, known.results_known);
+    const auto points_known = features.leftCols(y.size());
+    FitOutcome outcome =
+        is_hasty ? fitted_in_haste(points_known, y, used) : fitted(points_known, y, used);
     if (!outcome.fit) return {{}, outcome.trouble};
     used = std::move(*outcome.fit);
     used.results = known.results_known;
   }
-  std::optional<Posterior> posterior = Posterior::make(features, y, used, more);
+  used.in_haste = wanted.in_haste;
+  std::optional<Posterior> posterior = Posterior::make(features, y, used, wanted.count);
   if (!posterior) return {{}, "the covariance is not positive definite"};
   Model model(encoding, std::move(used), std::move(*posterior));
+  if (wanted.in_haste) model.rough_.emplace(model.posterior_);
   model.best_points_ = best;
   for (const Observation& each : known.observations) model.trials_.push_back(each.trial);
   return {std::move(model), {}};
@@ -58,8 +73,12 @@ Prediction Model::predict(const std::vector<UnitPoint>& points) const {
   return posterior_.predict(features_of(points, *encoding_));
 }
 
+Prediction Model::predict_roughly(const std::vector<UnitPoint>& points) const {
+  return rough_->predict(features_of(points, *encoding_));
+}
+
 void Model::follow(const std::vector<UnitPoint>& points) {
-  posterior_.follow(features_of(points, *encoding_));
+  rough_->follow(features_of(points, *encoding_));
 }
 
 std::vector<Expectation> Model::expected(const Prediction& prediction) const {
@@ -79,10 +98,10 @@ std::optional<Proposal> Model::best_candidate(const TriedPoints& tried,
   return proposal_of(gp::best_candidate(best_points_, score, *encoding_, tried, random));
 }
 
-std::optional<Proposal> Model::best_candidate_of_many(const TriedPoints& tried,
-                                                      RandomStream& random) {
+std::optional<Proposal> Model::best_candidate_in_haste(const TriedPoints& tried,
+                                                       RandomStream& random) {
   const Following following = {
-      .score = [&](const auto& points) { return expected(predict(points)); },
+      .score = [&](const auto& points) { return expected(predict_roughly(points)); },
       .follow = [&](const auto& points) { follow(points); },
       .unfollow = [&](std::size_t place) { unfollow(place); },
       .expected = [&](std::size_t first) { return expected(predict_followed(first)); }};
@@ -110,7 +129,8 @@ std::vector<TrialNumber> Model::neighbours_of(const UnitPoint& point) const {
 
 void Model::believe(const UnitPoint& point) {
   pool_.remove(point, [&](std::size_t place) { unfollow(place); });
-  posterior_.believe(features_of({point}, *encoding_).col(0));
+  const bool is_taken = posterior_.believe(features_of({point}, *encoding_).col(0));
+  if (is_taken && rough_) rough_->take_newest(posterior_);
 }
 
 }  // namespace tune::search::gp

@@ -11,6 +11,7 @@
 #include "tune/search/gp/candidate_search.h"
 #include "tune/search/gp/fit.h"
 #include "tune/search/gp/posterior.h"
+#include "tune/search/gp/rough_posterior.h"
 #include "tune/search/gp/targets.h"
 #include "tune/search/gp/training_set.h"
 #include "tune/search/proposal.h"
@@ -20,29 +21,36 @@ namespace tune::search::gp {
 
 struct ModelOutcome;
 
+// The proposals that a model is to make.
+struct Wanted {
+  int count = 1;
+  bool in_haste = false;  // with less effort for each
+};
+
 class Model {
  public:
   // Fits anew when that is due, from `fit` on. `pending` are the points whose results are not
-  // known; there is room for `more` of them. Nothing but a reason when there can be no model.
+  // known; there is room for those that are wanted. Nothing but a reason when there can be no
+  // model.
   static ModelOutcome make(const TrainingSet& known, const std::vector<UnitPoint>& pending,
-                           const Encoding& encoding, const Fit& fit, Targets targets, int more);
+                           const Encoding& encoding, const Fit& fit, Targets targets,
+                           const Wanted& wanted);
   // Of targets that are given, one for each observation, of about mean 0 and variance 1.
   static ModelOutcome make(const TrainingSet& known, const std::vector<double>& targets,
                            const std::vector<UnitPoint>& pending, const Encoding& encoding,
-                           const Fit& fit, int more);
+                           const Fit& fit, const Wanted& wanted);
 
   // The best of many candidates that were never tried, with what is expected of it and its
   // neighbours; nothing when all candidates were.
   std::optional<Proposal> best_candidate(const TriedPoints& tried, RandomStream& random) const;
-  // The same for one of many proposals, in a small part of the time but for the first.
-  std::optional<Proposal> best_candidate_of_many(const TriedPoints& tried, RandomStream& random);
+  // The same in haste: in a small part of the time but for the first.
+  std::optional<Proposal> best_candidate_in_haste(const TriedPoints& tried, RandomStream& random);
   Prediction predict(const std::vector<UnitPoint>& points) const;
-  // Points whose predictions are kept (posterior.h).
+  // In haste alone: of any points, and of points whose predictions are kept (rough_posterior.h).
+  Prediction predict_roughly(const std::vector<UnitPoint>& points) const;
   void follow(const std::vector<UnitPoint>& points);
-  void unfollow(std::size_t place) { posterior_.unfollow(place); }
-  Prediction predict_followed(std::size_t first) const {
-    return posterior_.predict_followed(first);
-  }
+  void unfollow(std::size_t place) { rough_->unfollow(place); }
+  Prediction predict_followed(std::size_t first) const { return rough_->predict_followed(first); }
   // The trials most like a point, the nearest first; those of earlier experiments are left out.
   std::vector<TrialNumber> neighbours_of(const UnitPoint& point) const;
   void believe(const UnitPoint& point);
@@ -57,7 +65,8 @@ class Model {
   const Encoding* encoding_;
   Fit fit_;
   Posterior posterior_;
-  CandidatePool pool_;                              // of many proposals
+  std::optional<RoughPosterior> rough_;             // in haste
+  CandidatePool pool_;                              // then
   std::vector<UnitPoint> best_points_;              // of the observations, the best first
   std::vector<std::optional<TrialNumber>> trials_;  // of the observations
 };

@@ -74,57 +74,7 @@ bool Posterior::believe(const Eigen::VectorXd& point) {
   factor_.row(size_).head(size_) = row.transpose();
   factor_(size_, size_) = std::sqrt(rest);
   ++size_;
-  add_row_to_followed();
   return true;
-}
-
-void Posterior::add_row_to_followed() {
-  if (followed_.count == 0) return;
-  const Eigen::Index newest = size_ - 1;
-  const auto rows = followed_.rows.leftCols(followed_.count);
-  Eigen::VectorXd entries =
-      covariance(followed_.points.leftCols(followed_.count), points_.col(newest));
-  entries -= rows.topRows(newest).transpose() * factor_.row(newest).head(newest).transpose();
-  entries /= factor_(newest, newest);
-  followed_.rows.row(newest).head(followed_.count) = entries.transpose();
-  followed_.squares.head(followed_.count) += entries.cwiseAbs2();
-}
-
-void Posterior::make_room(Eigen::Index more) {
-  const Eigen::Index needed = followed_.count + more;
-  if (needed <= followed_.squares.size()) return;
-  followed_.points.conservativeResize(points_.rows(), needed);
-  followed_.rows.conservativeResize(factor_.rows(), needed);
-  followed_.mean.conservativeResize(needed);
-  followed_.squares.conservativeResize(needed);
-}
-
-void Posterior::follow(const Eigen::MatrixXd& points) {
-  const Eigen::Index more = points.cols();
-  make_room(more);
-  const Eigen::MatrixXd places = scaled(points, log_length_scales_);
-  const Eigen::MatrixXd rows = whitened(places);
-  followed_.points.middleCols(followed_.count, more) = places;
-  followed_.rows.block(0, followed_.count, size_, more) = rows;
-  followed_.mean.segment(followed_.count, more) = rows.transpose() * whitened_.head(size_);
-  followed_.squares.segment(followed_.count, more) = rows.colwise().squaredNorm();
-  followed_.count += more;
-}
-
-void Posterior::unfollow(std::size_t place) {
-  const auto at = static_cast<Eigen::Index>(place);
-  const Eigen::Index last = --followed_.count;
-  if (at == last) return;
-  followed_.points.col(at) = followed_.points.col(last);
-  followed_.rows.col(at).head(size_) = followed_.rows.col(last).head(size_);
-  followed_.mean[at] = followed_.mean[last];
-  followed_.squares[at] = followed_.squares[last];
-}
-
-Prediction Posterior::predict_followed(std::size_t first) const {
-  const auto from = static_cast<Eigen::Index>(first);
-  const Eigen::Index count = followed_.count - from;
-  return {followed_.mean.segment(from, count), deviations(followed_.squares.segment(from, count))};
 }
 
 std::vector<std::size_t> Posterior::nearest(const Eigen::VectorXd& point, std::size_t count) const {

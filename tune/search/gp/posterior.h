@@ -5,10 +5,6 @@
 // to parallelize optimization", 2010): it counts as if the process's own mean had been observed
 // there. That changes no mean, anywhere; it only takes the uncertainty away. So one is added by one
 // row of the Cholesky factor, whose entry in `whitened_` is 0.
-//
-// A prediction of a point takes n^2 steps of arithmetic with n observations and believers. Points
-// that are followed keep their column of covariances by the inverse of the factor, to which one
-// more believer adds one entry: n steps for each of them.
 #pragma once
 
 #include <Eigen/Core>
@@ -36,16 +32,17 @@ class Posterior {
   Prediction predict(const Eigen::MatrixXd& points) const;
   // False, and nothing is changed, when it would no longer be positive definite.
   bool believe(const Eigen::VectorXd& point);
-  // Follows more points, after those that are followed.
-  void follow(const Eigen::MatrixXd& points);
-  // The last of the points that are followed takes the place of this one.
-  void unfollow(std::size_t place);
-  // Of the points that are followed, from a place on: as predict() but for rounding.
-  Prediction predict_followed(std::size_t first) const;
   // The best that was observed, or is believed.
   double best() const { return best_; }
   // Which observations are most correlated with a point, the most correlated first.
   std::vector<std::size_t> nearest(const Eigen::VectorXd& point, std::size_t count) const;
+
+  // Of what it is made, with room for more believers (rough_posterior.h).
+  const Eigen::VectorXd& log_length_scales() const { return log_length_scales_; }
+  Eigen::Index size() const { return size_; }
+  const Eigen::MatrixXd& points() const { return points_; }
+  const Eigen::MatrixXd& factor() const { return factor_; }
+  const Eigen::VectorXd& whitened_targets() const { return whitened_; }
 
  private:
   Posterior() = default;
@@ -60,18 +57,6 @@ class Posterior {
   Eigen::MatrixXd factor_;    // lower triangle
   Eigen::VectorXd whitened_;  // targets, by the inverse of the factor
   double best_ = 0;
-
-  struct Followed {
-    Eigen::Index count = 0;  // the matrices have room for more
-    Eigen::MatrixXd points;  // scaled, columns
-    Eigen::MatrixXd rows;    // whitened, a column for each point
-    Eigen::VectorXd mean;
-    Eigen::VectorXd squares;  // norms of the columns of `rows`
-  };
-  void make_room(Eigen::Index more);
-  void add_row_to_followed();  // of the newest believer
-
-  Followed followed_;
 };
 
 }  // namespace tune::search::gp

@@ -10,14 +10,15 @@ namespace tune::search::gp {
 Answer propose(const Question& question, const Encoding& encoding, const Options& options,
                RandomStream& random) {
   using ModelBatch = Batch<Model>;
-  const auto make = [&](const std::vector<UnitPoint>& pending) -> ModelBatch::Outcome {
-    ModelOutcome outcome = Model::make(question.known, pending, encoding, question.fit,
-                                       options.targets, static_cast<int>(question.count));
+  const auto make = [&](const std::vector<UnitPoint>& pending,
+                        const Wanted& wanted) -> ModelBatch::Outcome {
+    ModelOutcome outcome =
+        Model::make(question.known, pending, encoding, question.fit, options.targets, wanted);
     return {std::move(outcome.model), std::move(outcome.trouble)};
   };
   ModelBatch batch(question.known, encoding, options, make);
   Answer answer;
-  answer.proposals = batch.proposals(question.count, random);
+  answer.proposals = batch.proposals(question.count, question.in_haste, random);
   answer.fit = batch.model() ? batch.model()->fit() : question.fit;
   return answer;
 }

@@ -4,12 +4,12 @@
 //
 // A proposal is drawn as the space draws while there are too few results, and now and then on
 // purpose. Else it is the point with the best acquisition among candidates drawn and candidates
-// near the best trials, improved by rounds of candidates ever nearer to the best of them. Where
-// more than 16 are asked for at once, every 32nd of them is searched for like that, and the others
-// by short searches from the best candidates so far (candidate_pool.h): many are asked for where
-// trials are short, and places stand empty for as long as it takes. No configuration is proposed
-// that a trial had, as long as there are others. Where numbers fail (a covariance that is not
-// positive definite, results that are all alike) the proposal is drawn, and says so.
+// near the best trials, improved by rounds of candidates ever nearer to the best of them. In haste
+// every 32nd of them is searched for like that, and the others by short searches from the best
+// candidates so far (candidate_pool.h), in single precision (rough_posterior.h): many proposals are
+// wanted where trials are short, and places stand empty for as long as they take. No configuration
+// is proposed that a trial had, as long as there are others. Where numbers fail (a covariance that
+// is not positive definite, results that are all alike) the proposal is drawn, and says so.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +35,7 @@ struct Question {
   TrainingSet known;
   Fit fit;                // of the last answer
   std::size_t count = 1;  // how many proposals, each knowing those before it
+  bool in_haste = false;  // with less effort for each; so are more than searched_in_full
 };
 
 struct Answer {

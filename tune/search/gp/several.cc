@@ -130,11 +130,12 @@ class Scalarisation {
 class SeveralModel {
  public:
   SeveralModel(const SeveralQuestion& question, const std::vector<UnitPoint>& pending,
-               const Encoding& encoding, Targets kind)
+               const Encoding& encoding, Targets kind, const Wanted& wanted)
       : encoding_(&encoding),
         goals_(question.goals),
         numbers_(question.goals),
         fits_(question.fits),
+        wanted_(wanted),
         pending_(pending) {
     for (const Observation& each : question.known.observations) {
       points_.push_back(each.point);
@@ -161,10 +162,10 @@ class SeveralModel {
         gp::best_candidate(best_of(points_, aim.worths), score, *encoding_, tried, random));
   }
 
-  std::optional<Proposal> best_candidate_of_many(const TriedPoints& tried, RandomStream& random) {
+  std::optional<Proposal> best_candidate_in_haste(const TriedPoints& tried, RandomStream& random) {
     const Aim aim(*this, random);
     const Following following = {
-        .score = [&](const auto& points) { return expected(predictions_at(points), aim); },
+        .score = [&](const auto& points) { return expected(rough_predictions_at(points), aim); },
         .follow = [&](const auto& points) { for_all([&](Model& model) { model.follow(points); }); },
         .unfollow = [&](std::size_t place) { unfollow(place); },
         .expected = [&](std::size_t first) { return expected(predictions_followed(first), aim); }};
@@ -220,8 +221,8 @@ class SeveralModel {
   std::optional<Model> fitted_to(const SeveralQuestion& question, std::size_t number,
                                  const std::vector<double>& targets) {
     if (targets.empty()) return std::nullopt;
-    ModelOutcome outcome = Model::make(question.known, targets, pending_, *encoding_, fits_[number],
-                                       static_cast<int>(question.count));
+    ModelOutcome outcome =
+        Model::make(question.known, targets, pending_, *encoding_, fits_[number], wanted_);
     if (!outcome.model) trouble_ = outcome.trouble;
     if (outcome.model) fits_[number] = outcome.model->fit();
     return std::move(outcome.model);
@@ -288,6 +289,9 @@ class SeveralModel {
   Predictions predictions_at(const std::vector<UnitPoint>& points) const {
     return predictions([&](const Model& model) { return model.predict(points); });
   }
+  Predictions rough_predictions_at(const std::vector<UnitPoint>& points) const {
+    return predictions([&](const Model& model) { return model.predict_roughly(points); });
+  }
   Predictions predictions_followed(std::size_t first) const {
     return predictions([&](const Model& model) { return model.predict_followed(first); });
   }
@@ -338,6 +342,7 @@ class SeveralModel {
   std::size_t goals_;
   std::size_t numbers_;  // objectives and constraints
   std::vector<Fit> fits_;
+  Wanted wanted_;
   std::vector<UnitPoint> pending_;
   std::vector<UnitPoint> points_;   // observed
   std::vector<double> violations_;  // there
@@ -352,15 +357,16 @@ class SeveralModel {
 SeveralAnswer propose_several(const SeveralQuestion& question, const Encoding& encoding,
                               const Options& options, RandomStream& random) {
   using SeveralBatch = Batch<SeveralModel>;
-  const auto make = [&](const std::vector<UnitPoint>& pending) -> SeveralBatch::Outcome {
-    SeveralModel model(question, pending, encoding, options.targets);
+  const auto make = [&](const std::vector<UnitPoint>& pending,
+                        const Wanted& wanted) -> SeveralBatch::Outcome {
+    SeveralModel model(question, pending, encoding, options.targets, wanted);
     std::string trouble = model.trouble();
     if (!trouble.empty()) return {{}, std::move(trouble)};
     return {std::move(model), {}};
   };
   SeveralBatch batch(question.known, encoding, options, make);
   SeveralAnswer answer;
-  answer.proposals = batch.proposals(question.count, random);
+  answer.proposals = batch.proposals(question.count, question.in_haste, random);
   answer.fits = batch.model() ? batch.model()->fits() : question.fits;
   return answer;
 }

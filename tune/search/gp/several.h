@@ -38,6 +38,7 @@ struct SeveralQuestion {
   std::size_t goals = 1;  // of these numbers, the first
   std::vector<Fit> fits;  // of the last answer
   std::size_t count = 1;  // as Question's
+  bool in_haste = false;
 };
 
 struct SeveralAnswer {

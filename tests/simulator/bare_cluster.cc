@@ -161,9 +161,9 @@ void BareDriver::flush_commands() {
 }
 
 // A thread's work, and no cost of the driver's own.
-void BareDriver::ask(std::uint64_t number, Searcher::Question make) {
+void BareDriver::ask(const Asking::Question& question, Searcher::Question make) {
   const Duration began = cpu_time();
-  Proposed proposed{number, {}, {make()}, {}};
+  Proposed proposed{question.number, {}, {make()}, {}};
   proposing_ += cpu_time() - began;
   machine_.on_proposed(std::move(proposed));
 }

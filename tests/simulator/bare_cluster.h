@@ -109,7 +109,7 @@ class BareDriver : private TurnEdges {
   }
   void send(AgentNumber agent, const Command& command) override { peers_.send(agent, command); }
   void flush_commands() override;
-  void ask(std::uint64_t number, Searcher::Question make) override;
+  void ask(const Asking::Question& question, Searcher::Question make) override;
   void write_results() override {}
   void remove(const RemoveCheckpoint&) override {}
   void remove_unrecorded(const Trial&, AttemptNumber) override {}

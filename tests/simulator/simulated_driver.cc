@@ -335,9 +335,9 @@ void SimulatedDriver::order(AgentNumber agent, const Command& command) {
 }
 
 // The answer is of this moment, whenever it comes.
-void SimulatedDriver::ask(std::uint64_t number, Searcher::Question make) {
-  Proposed proposed{number, world_.about(world_.scenario.proposal_time), {make()}, {}};
-  world_.trace("driver", [&] { return fmt::format("asks question {}", number); });
+void SimulatedDriver::ask(const Asking::Question& question, Searcher::Question make) {
+  Proposed proposed{question.number, world_.about(world_.scenario.proposal_time), {make()}, {}};
+  world_.trace("driver", [&] { return fmt::format("asks question {}", question.number); });
   world_.queue.after(proposed.took, life_, [this, proposed = std::move(proposed)] {
     machine_.on_proposed(proposed);
     plan_turn();

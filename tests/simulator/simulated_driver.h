@@ -41,7 +41,7 @@ class SimulatedDriver : private TurnEdges {
     std::function<void(Identity)> end_agent;  // with all its workers
     std::function<bool(Identity)> is_seen;    // whether the end of its process is
     std::function<bool(Identity)> lives;
-    std::function<void()> wake;               // there are steps to take
+    std::function<void()> wake;  // there are steps to take
     Witness* witness = nullptr;
   };
   // The wishes of a resume.
@@ -117,7 +117,7 @@ class SimulatedDriver : private TurnEdges {
   void send(AgentNumber agent, const Command& command) override;
   void order(AgentNumber agent, const Command& command);  // one that no turn gives
   void flush_commands() override { flush(); }
-  void ask(std::uint64_t number, Searcher::Question make) override;
+  void ask(const Asking::Question& question, Searcher::Question make) override;
   bool has_room() const override { return now() >= files_have_room_; }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;

@@ -89,8 +89,8 @@ class DriverShell : private TurnEdges {
   }
   void send(AgentNumber agent, const Command& command) override { endpoint_->send(agent, command); }
   void flush_commands() override { endpoint_->flush(now()); }
-  void ask(std::uint64_t number, Searcher::Question make) override {
-    proposals_.ask(number, std::move(make));
+  void ask(const Asking::Question& question, Searcher::Question make) override {
+    proposals_.ask(question, std::move(make));
   }
   bool has_room() const override { return file_work_.has_room() && removals_.has_room(); }
   void write_results() override;

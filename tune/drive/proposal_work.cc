@@ -26,7 +26,7 @@ struct ProposalWork::Shared {
   FileDescriptor signal{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::mutex mutex;
   std::condition_variable changed;
-  std::uint64_t number = 0;
+  Asking::Question question;
   Searcher::Question waiting;
   steady_clock::time_point asked;
   AnswerTimes times;
@@ -76,12 +76,12 @@ ProposalWork::~ProposalWork() {
   is_idle ? shared_->thread.join() : shared_->thread.detach();
 }
 
-void ProposalWork::ask(std::uint64_t number, Searcher::Question make) {
+void ProposalWork::ask(const Asking::Question& question, Searcher::Question make) {
   if (!shared_) start();
   {
     const std::lock_guard lock(shared_->mutex);
     TUNE_CHECK(!shared_->is_busy);
-    shared_->number = number;
+    shared_->question = question;
     shared_->waiting = std::move(make);
     shared_->asked = steady_clock::now();
     shared_->is_busy = true;
@@ -107,13 +107,13 @@ void ProposalWork::work(const std::shared_ptr<Shared>& shared) {
   while (true) {
     shared->changed.wait(lock, [&] { return shared->ends || shared->is_busy; });
     if (shared->ends) break;
-    const std::uint64_t number = shared->number;
+    const Asking::Question question = shared->question;
     Searcher::Question make = std::exchange(shared->waiting, nullptr);
     lock.unlock();
-    Proposed proposed = answer_now(number, make);
+    Proposed proposed = answer_now(question.number, make);
     make = nullptr;  // frees its memory before anyone waits for it
     lock.lock();
-    proposed.took = shared->times.said(steady_clock::now() - shared->asked);
+    proposed.took = shared->times.said(steady_clock::now() - shared->asked, question.count);
     shared->answer = std::move(proposed);
     shared->is_busy = false;
     const std::uint64_t one = 1;

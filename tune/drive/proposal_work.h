@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/journal_format.h"
+#include "tune/control/asking.h"
 #include "tune/search/searcher.h"
 
 namespace tune {
@@ -22,9 +23,8 @@ class ProposalWork {
 
   // When the answer before it was taken. Error (kProcess) when there can be no thread or
   // descriptor.
-  void ask(std::uint64_t number, Searcher::Question make);
-  // An answer, once. `took` is the time since ask(), or that of a slower one before
-  // (answer_times.h).
+  void ask(const Asking::Question& question, Searcher::Question make);
+  // An answer, once. `took` is the time since ask(), or a longer one (answer_times.h).
   std::optional<Proposed> take();
   int descriptor() const;  // readable while there is an answer; -1: nothing was asked yet
 

@@ -112,7 +112,7 @@ void Turns::ask() {
   } catch (...) {
     make = [error = std::current_exception()]() -> std::string { std::rethrow_exception(error); };
   }
-  edges_.ask(asked_, std::move(make));
+  edges_.ask(*open, std::move(make));
 }
 
 void Turns::remove_next() {

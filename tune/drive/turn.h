@@ -51,9 +51,9 @@ class TurnEdges {
   virtual void acknowledge(AgentNumber agent, Link::Position through) = 0;
   virtual void send(AgentNumber agent, const Command& command) = 0;  // queued until
   virtual void flush_commands() = 0;                                 // with acknowledgements
-  // Makes the answer of this number beside the loop (DriverMachine::on_proposed), by a call of
+  // Makes the answer to this question beside the loop (DriverMachine::on_proposed), by a call of
   // `make`. There is no other question until then.
-  virtual void ask(std::uint64_t number, Searcher::Question make) = 0;
+  virtual void ask(const Asking::Question& question, Searcher::Question make) = 0;
   // Files are written and removed beside the loop, in this order. False: so much waits there that
   // agents' events have to wait as well (they are not acknowledged, so the agents stop reading
   // their workers when their credit is spent).

@@ -32,7 +32,7 @@ TEST_CASE("answers are made beside the loop, one after the other, and wake it") 
   CHECK(work.descriptor() == -1);
   CHECK_FALSE(work.take().has_value());
   std::promise<void> go;
-  work.ask(1, [ready = go.get_future().share()] {
+  work.ask({1, 1}, [ready = go.get_future().share()] {
     ready.wait();
     return std::string("one");
   });
@@ -43,18 +43,24 @@ TEST_CASE("answers are made beside the loop, one after the other, and wake it") 
   CHECK(first.answer.bytes == "one");
   CHECK(first.error.empty());
   CHECK(first.took > Duration{});
-  work.ask(7, [] { return std::string("seven"); });
+  work.ask({7, 1}, [] { return std::string("seven"); });
   const Proposed second = answer_of(work);
   CHECK(second.question == 7);
   CHECK(second.took >= first.took);  // the longer one is told of both
 }
 
-TEST_CASE("of the last eight answers the longest time is told") {
+TEST_CASE("of the last answers the longest time is told") {
   AnswerTimes times;
-  CHECK(times.said(20ms) == 20ms);
-  CHECK(times.said(90ms) == 90ms);
-  for (int i = 0; i < 7; ++i) CHECK(times.said(30ms) == 90ms);
-  CHECK(times.said(25ms) == 30ms);
+  CHECK(times.said(20ms, 1) == 20ms);
+  CHECK(times.said(90ms, 1) == 90ms);
+  for (int i = 0; i < 63; ++i) CHECK(times.said(30ms, 1) == 90ms);
+  CHECK(times.said(25ms, 1) == 30ms);
+}
+
+TEST_CASE("an answer is said to take as long as a full search of each, but for more than 16") {
+  CHECK(AnswerTimes().said(1ms, 4) == 40ms);
+  CHECK(AnswerTimes().said(50ms, 4) == 50ms);
+  CHECK(AnswerTimes().said(1ms, 64) == 160ms);
 }
 
 TEST_CASE("what an answer throws, its size, and that there is none are its error") {
@@ -70,7 +76,7 @@ TEST_CASE("what an answer throws, its size, and that there is none are its error
   CHECK_HAS(error_of([] { return std::string(kMaxAnswerBytes + 1, 'x'); }), "at most 4194304");
   CHECK_HAS(error_of(nullptr), "gave no question");
   ProposalWork work;
-  work.ask(1, []() -> std::string { throw std::runtime_error("no luck"); });
+  work.ask({1, 1}, []() -> std::string { throw std::runtime_error("no luck"); });
   CHECK(answer_of(work).error == "no luck");
 }
 
@@ -78,7 +84,7 @@ TEST_CASE("an answer that nobody takes any more is let go") {
   std::promise<void> begun;
   {
     ProposalWork work;
-    work.ask(1, [&begun] {
+    work.ask({1, 1}, [&begun] {
       begun.set_value();
       return std::string("late");
     });

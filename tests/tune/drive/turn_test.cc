@@ -143,8 +143,8 @@ class TurnDriver : private TurnEdges {
     said.emplace_back(std::holds_alternative<Launch>(command) ? "launch" : "command");
   }
   void flush_commands() override { said.emplace_back("flush"); }
-  void ask(std::uint64_t number, Searcher::Question make) override {
-    said.push_back("ask " + std::to_string(number));
+  void ask(const Asking::Question& asked, Searcher::Question make) override {
+    said.push_back("ask " + std::to_string(asked.number));
     question = std::move(make);
   }
   void write_results() override { said.emplace_back("results"); }

@@ -214,6 +214,7 @@ void TrialPromises::follow(const FromAgent& from) {
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     const bool may_start = nodes_.contains(from.agent) && !out_.contains(from.agent);
     if (zygote->error.empty() && may_start) ready_.insert(from.agent);
+    carrying_.erase(from.agent);  // which an earlier agent of that number may have done
     if (zygote->relays) carrying_.insert(from.agent);
   } else if (const auto* out = std::get_if<NodeOut>(&from.event)) {
     out_.insert(from.agent);

@@ -43,7 +43,10 @@ Config describe(const AshaOptions& options) {
   if (stops) parameters.set("rule", options.rule == AshaRule::kRay ? "ray" : "top");
   parameters.set("min_rung_size", options.min_rung_size);
   parameters.set("type", stops ? "stop" : "promote");
-  if (options.open_after > 0) parameters.set("open_after", options.open_after);
+  if (options.open_after > 0) {
+    parameters.set("open_after", options.open_after);
+    parameters.set("open_silent", options.open_silent);
+  }
   add_objective(parameters, options.metric, options.mode);
   return parameters;
 }

@@ -21,8 +21,11 @@
 // that a searcher proposes is good, and a few steps do not tell such trials apart. Hyper-Tune (Li
 // et al., VLDB 2022) draws the first rung of each trial by how well each rung foretells the top
 // one; here the number of values at the top decides, and trials that wait at the rung are not lost.
+// A rung opens sooner when its values say next to nothing of the next one's (silent_rung.h) and all
+// below it are open, unless `open_silent` is false or there are several objectives.
 //
-// A decision costs O(log n) in the number of values of a rung; the one that opens it, O(n log n).
+// A decision costs O(log n) in the number of values of a rung; the one that opens it, O(n log n);
+// the first 60 at a rung, O(n) in the values of the one below.
 #pragma once
 
 #include <optional>
@@ -59,6 +62,7 @@ struct AshaOptions {
   // Of kPromote: the lowest rung opens once the top one has so many values, the next with
   // reduction_factor times as many, and so on; the top one never does. 0: none.
   int open_after = 0;
+  bool open_silent = true;  // of open_after
 };
 
 // Throws Error (kBadInput) naming the parameter and its value when one is out of range.

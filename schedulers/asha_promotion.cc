@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/wire.h"
+#include "schedulers/silent_rung.h"
 
 namespace tune {
 
@@ -45,7 +46,8 @@ AshaPromotion::AshaPromotion(AshaOptions options)
     : MetricScheduler("asha", {options.metric, options.mode}),
       options_(std::move(options)),
       draw_(options_),
-      brackets_(fresh_rungs(options_)) {}
+      brackets_(fresh_rungs(options_)),
+      silent_(brackets_.size()) {}
 
 std::optional<double> AshaPromotion::max_t() const {
   if (!options_.stop_last_trials || options_.time_attr != "training_iteration") return std::nullopt;
@@ -137,7 +139,7 @@ void AshaPromotion::record(TrialNumber trial, std::uint32_t upto, const Worth& w
   }
   state.waits = waits;
   if (waits) ++waiting_;
-  open_rungs(state.bracket);
+  open_rungs(state.bracket, upto);
 }
 
 void AshaPromotion::take_from_rung(TrialState& state) {
@@ -147,10 +149,17 @@ void AshaPromotion::take_from_rung(TrialState& state) {
   note(state.bracket, state.recorded - 1);
 }
 
-// To be called after the top rung may have grown.
-void AshaPromotion::open_rungs(std::uint32_t bracket) {
+// To be called after a value has come to the last of so many rungs.
+void AshaPromotion::open_rungs(std::uint32_t bracket, std::uint32_t reached) {
+  if (options_.open_after == 0) return;
   std::vector<PromotionRung>& rungs = brackets_[bracket];
-  const std::size_t count = open_rungs_of(options_, rungs.size(), rungs.back().size());
+  std::size_t count = open_rungs_of(options_, rungs.size(), rungs.back().size());
+  count = std::max<std::size_t>(count, silent_[bracket]);
+  if (options_.open_silent && !has_merits() && count + 2 <= reached) {
+    while (count + 1 < rungs.size() && is_silent(rungs[count], rungs[count + 1])) {
+      silent_[bracket] = static_cast<std::uint32_t>(++count);
+    }
+  }
   for (std::uint32_t rung = 0; rung < count; ++rung) {
     if (rungs[rung].is_open()) continue;
     rungs[rung].open();
@@ -176,6 +185,9 @@ std::string AshaPromotion::pause_reason(const TrialState& state) const {
                                   : full_text(state.entry.value);
   if (rung.is_open()) {
     text += " waits for room: the rung is open to all";
+    if (state.recorded <= silent_[state.bracket]) {
+      text += ", as values say little of the next one's";
+    }
   } else if (rung.places() == 0) {
     text += fmt::format(" waits: {} value{} too few to promote one", rung.size(),
                         rung.size() == 1 ? " is" : "s are");
@@ -234,7 +246,7 @@ void AshaPromotion::end_trial(TrialNumber trial, TrialEnd end, const Reported* l
     if (const std::optional<std::uint32_t> upto = add_last(trial, *last)) {
       state.recorded = *upto;
       note(state.bracket, *upto - 1);
-      open_rungs(state.bracket);
+      open_rungs(state.bracket, *upto);
     }
   }
   take_from_rung(state);
@@ -290,9 +302,11 @@ struct SavedPromotion {
   std::uint64_t promoted = 0;
   std::vector<SavedTrial> trials;
   std::vector<std::vector<SavedRung>> rungs;
+  std::vector<std::uint32_t> silent{};  // empty in states of builds before it
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.kind, s.stopped, s.promoted, s.trials, s.rungs);
+    f.added(s.silent);
   }
 };
 
@@ -304,10 +318,10 @@ constexpr const char* kKind = "promotion";
 
 // Of fresh ones, which have no values yet, those that were open when `saved` was.
 void open_as_saved(const AshaOptions& options, const std::vector<SavedRung>& saved,
-                   std::vector<PromotionRung>& rungs) {
+                   std::size_t silent, std::vector<PromotionRung>& rungs) {
   if (saved.empty()) return;
   const std::size_t at_top = saved.back().best.size() + saved.back().others.size();
-  const std::size_t count = open_rungs_of(options, rungs.size(), at_top);
+  const std::size_t count = std::max(open_rungs_of(options, rungs.size(), at_top), silent);
   for (std::size_t rung = 0; rung < count; ++rung) rungs[rung].open();
 }
 
@@ -316,10 +330,17 @@ PromotionBrackets restored_promotion_rungs(const AshaOptions& options, SavedProm
                                            std::vector<std::vector<Fronts>> fronts) {
   PromotionBrackets brackets = fresh_rungs(options);
   const char* const other_rungs = "it was saved with other rungs than these parameters give";
-  if (saved.rungs.size() != brackets.size()) refuse_promotion(other_rungs);
+  if (saved.silent.empty()) saved.silent.resize(brackets.size());
+  if (saved.rungs.size() != brackets.size() || saved.silent.size() != brackets.size()) {
+    refuse_promotion(other_rungs);
+  }
   for (std::size_t s = 0; s < brackets.size(); ++s) {
     if (saved.rungs[s].size() != brackets[s].size()) refuse_promotion(other_rungs);
-    open_as_saved(options, saved.rungs[s], brackets[s]);
+    const std::size_t silent = saved.silent[s];
+    if (silent > 0 && (!options.open_silent || silent >= brackets[s].size())) {
+      refuse_promotion("rungs are open that these parameters leave closed");
+    }
+    open_as_saved(options, saved.rungs[s], silent, brackets[s]);
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
       SavedRung& from = saved.rungs[s][k];
       if (from.milestone != brackets[s][k].milestone()) refuse_promotion(other_rungs);
@@ -372,7 +393,7 @@ HighestEntries highest_entries(const std::vector<SavedTrial>& trials,
 }  // namespace
 
 std::string AshaPromotion::save() const {
-  SavedPromotion saved{kKind, stopped_, promoted_, {}, {}};
+  SavedPromotion saved{kKind, stopped_, promoted_, {}, {}, silent_};
   for (const TrialState& state : trials_) {
     saved.trials.push_back({state.bracket, state.recorded, state.waits, state.is_over});
   }
@@ -424,6 +445,7 @@ void AshaPromotion::restore(std::string_view bytes) {
     made.brackets_[from.bracket][from.recorded - 1].wait_again(*highest.of(i));
     made.note(from.bracket, from.recorded - 1);
   }
+  made.silent_ = std::move(saved.silent);
   made.stopped_ = saved.stopped;
   made.promoted_ = saved.promoted;
   *this = std::move(made);

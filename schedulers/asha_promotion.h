@@ -57,7 +57,7 @@ class AshaPromotion : public MetricScheduler {
   void take_from_rung(TrialState& state);
   void pass_open_rungs(TrialState& state);
   void note(std::uint32_t bracket, std::uint32_t rung);
-  void open_rungs(std::uint32_t bracket);
+  void open_rungs(std::uint32_t bracket, std::uint32_t reached);
   Decision stop(std::string reason);
   RungPlace place(const TrialState& state, double value) const;
   std::string pause_reason(const TrialState& state) const;
@@ -65,8 +65,9 @@ class AshaPromotion : public MetricScheduler {
   AshaOptions options_;
   BracketDraw draw_;
   std::vector<std::vector<PromotionRung>> brackets_;  // rungs from low to high
-  std::set<Place> open_;                              // rungs with a trial that may go on
-  std::vector<TrialState> trials_;                    // by number
+  std::vector<std::uint32_t> silent_;  // of each bracket, lowest rungs open for what they say
+  std::set<Place> open_;               // rungs with a trial that may go on
+  std::vector<TrialState> trials_;     // by number
   std::uint64_t stopped_ = 0;
   std::uint64_t promoted_ = 0;
   std::uint64_t waiting_ = 0;  // trials that wait and are not over

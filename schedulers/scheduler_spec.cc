@@ -23,7 +23,7 @@ const Keys kSchedulers = {
     "pb2",  "pbt_replay", "PopulationBasedTraining"};
 const Keys kAshaKeys = {"max_t",  "grace_period", "reduction_factor", "brackets", "time_attr",
                         "metric", "mode",         "stop_last_trials", "rule",     "min_rung_size",
-                        "type",   "open_after"};
+                        "type",   "open_after",   "open_silent"};
 const Keys kHyperBandKeys = {"max_t",  "grace_period", "reduction_factor", "time_attr",
                              "metric", "mode",         "stop_last_trials"};
 const Keys kReplayKeys = {"schedule"};
@@ -41,6 +41,7 @@ SchedulerSpec asha_from(const Config& written) {
   parameters.read("stop_last_trials", options.stop_last_trials);
   parameters.read("min_rung_size", options.min_rung_size);
   parameters.read("open_after", options.open_after);
+  parameters.read("open_silent", options.open_silent);
   parameters.read_objective(options.metric, options.mode);
   parameters.read("rule", options.rule, {"ray", AshaRule::kRay}, {"top", AshaRule::kTop});
   parameters.read("type", options.type, {"stop", AshaType::kStop}, {"promote", AshaType::kPromote});
@@ -53,6 +54,10 @@ SchedulerSpec asha_from(const Config& written) {
     throw Error(
         ErrorCode::kBadInput,
         "scheduler asha: open_after is of type promote: write type: promote, or leave it out");
+  }
+  if (parameters.contains("open_silent") && options.open_after == 0) {
+    throw Error(ErrorCode::kBadInput,
+                "scheduler asha: open_silent is of open_after: give both, or leave it out");
   }
   return asha(options);
 }

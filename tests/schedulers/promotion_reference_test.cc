@@ -33,7 +33,8 @@ AshaOptions options_of(const ReferencePromotion::Options& plain) {
           .stop_last_trials = plain.stop_last_trials,
           .min_rung_size = static_cast<int>(plain.min_rung_size),
           .type = AshaType::kPromote,
-          .open_after = static_cast<int>(plain.open_after)};
+          .open_after = static_cast<int>(plain.open_after),
+          .open_silent = plain.open_silent};
 }
 
 // An experiment on a few places, as the controller would run it. Some trials take long to save,
@@ -199,7 +200,8 @@ TEST_CASE("promotion decides as its reference does on random experiments") {
                              .mode = seed % 5 < 3 ? Mode::kMax : Mode::kMin,
                              .min_rung_size = seed % 3 == 1 ? 5u : 1u,
                              .stop_last_trials = seed % 4 != 1,
-                             .open_after = seed % 4 != 0 && seed > 3 ? seed - 3 : 0},
+                             .open_after = seed % 4 != 0 && seed > 3 ? seed - 3 : 0,
+                             .open_silent = seed != 5},
                             seed);
       experiment.run(3000);
     }

@@ -27,6 +27,7 @@ class ReferencePromotion {
     std::size_t min_rung_size = 1;
     bool stop_last_trials = true;
     std::size_t open_after = 0;
+    bool open_silent = true;
   };
 
   explicit ReferencePromotion(Options options) : options_(options) {
@@ -64,6 +65,7 @@ class ReferencePromotion {
       state.recorded = k + 1;
       state.waits = true;
     }
+    open(rungs);
     const bool is_at_rung = had_paused || state.waits;
     if (!is_at_rung) return Answer::kContinue;
     if (std::isnan(*value)) return Answer::kStop;
@@ -80,6 +82,7 @@ class ReferencePromotion {
     if (!value || reached == state.recorded) return;
     rungs[reached - 1].entries.push_back({signed_value(*value), trial});
     state.recorded = reached;
+    open(rungs);
   }
   void resume(std::uint32_t trial) {
     trials_[trial].waits = false;
@@ -118,6 +121,7 @@ class ReferencePromotion {
   struct Rung {
     double milestone;
     std::vector<Entry> entries;  // as they came
+    bool is_open = false;
   };
   struct State {
     std::size_t bracket = 0;
@@ -128,7 +132,7 @@ class ReferencePromotion {
 
   void pass_open_rungs(State& state) const {
     const std::vector<Rung>& rungs = brackets_[state.bracket];
-    while (!state.waits && state.recorded < rungs.size() && is_open(rungs, state.recorded)) {
+    while (!state.waits && state.recorded < rungs.size() && rungs[state.recorded].is_open) {
       ++state.recorded;
     }
   }
@@ -136,8 +140,43 @@ class ReferencePromotion {
   double signed_value(double value) const { return options_.mode == Mode::kMax ? value : -value; }
 
   // The lowest rung opens when the top one has open_after values, the next with factor times as
-  // many.
-  bool is_open(const std::vector<Rung>& rungs, std::size_t rung) const {
+  // many; or when those below are open and its values do not order the next one's.
+  void open(std::vector<Rung>& rungs) const {
+    for (std::size_t rung = 0; rung + 1 < rungs.size(); ++rung) {
+      const bool opens = rungs[rung].is_open || has_enough_at_top(rungs, rung) ||
+                         (options_.open_silent && options_.open_after > 0 &&
+                          is_silent(rungs[rung].entries, rungs[rung + 1].entries));
+      if (!opens) return;
+      rungs[rung].is_open = true;
+    }
+  }
+
+  // NaN is as bad as any other NaN, and worse than all else.
+  static int order(double a, double b) {
+    if (std::isnan(a) || std::isnan(b)) return (std::isnan(b) ? 1 : 0) - (std::isnan(a) ? 1 : 0);
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
+
+  static bool is_silent(const std::vector<Entry>& low, const std::vector<Entry>& high) {
+    double n = 0, sum = 0;
+    for (const Entry& a : low) {
+      for (const Entry& later_a : high) {
+        if (a.trial != later_a.trial) continue;
+        ++n;
+        for (const Entry& b : low) {
+          for (const Entry& later_b : high) {
+            if (b.trial != later_b.trial) continue;
+            sum += order(a.value, b.value) * order(later_a.value, later_b.value);
+          }
+        }
+      }
+    }
+    const bool is_judged = n >= 8 && high.size() <= 60;
+    return is_judged &&
+           sum / (n * (n - 1)) + 1.5 * std::sqrt(2 * (2 * n + 5) / (9 * n * (n - 1))) < 0.55;
+  }
+
+  bool has_enough_at_top(const std::vector<Rung>& rungs, std::size_t rung) const {
     const double factor =
         static_cast<double>(options_.numerator) / static_cast<double>(options_.denominator);
     return options_.open_after > 0 && rung + 1 < rungs.size() &&
@@ -151,7 +190,7 @@ class ReferencePromotion {
     const auto n = static_cast<std::int64_t>(entries.size());
     std::int64_t places = n * options_.denominator / options_.numerator;
     if (entries.size() < options_.min_rung_size) places = 0;
-    if (is_open(rungs, rung)) places = n;
+    if (rungs[rung].is_open) places = n;
     std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
       if (std::isnan(b.value)) return !std::isnan(a.value);
       return a.value > b.value;

@@ -131,6 +131,12 @@ TEST_CASE("asha by promotion is asked for by type") {
       scheduler_from_config("asha", {{"type", "promote"}, {"open_after", 12}});
   CHECK(opening.parameters() == asha({.type = AshaType::kPromote, .open_after = 12}).parameters());
   CHECK(scheduler_from_config("asha", opening.parameters()).parameters() == opening.parameters());
+  CHECK(opening.parameters().get<bool>("open_silent"));
+  const SchedulerSpec by_number = scheduler_from_config(
+      "asha", {{"type", "promote"}, {"open_after", 12}, {"open_silent", false}});
+  CHECK_FALSE(by_number.parameters().get<bool>("open_silent"));
+  CHECK(scheduler_from_config("asha", by_number.parameters()).parameters() ==
+        by_number.parameters());
 }
 
 TEST_CASE("parameters left out are those of AshaOptions") {
@@ -167,6 +173,7 @@ TEST_CASE("a mistake is refused with what is known") {
        {{"type", "promote"}, {"open_after", -1}},
        "open_after is -1: it must be at least 0"},
       {"asha", {{"open_after", 3}}, "open_after is of type promote"},
+      {"asha", {{"type", "promote"}, {"open_silent", true}}, "open_silent is of open_after"},
       {"asha", {{"min_rung_sze", 1}}, "did you mean 'min_rung_size'?"},
       {"hyperband", {{"max_tt", 3}}, "scheduler hyperband: there is no parameter 'max_tt'"},
       {"hyperband", {{"max_t", 0}}, "scheduler hyperband: max_t is 0: it must be above 0"},

@@ -121,6 +121,13 @@ ProgramCall program_from_value(const Value& value) {
   return program;
 }
 
+// Before there was the option, no rung of ASHA opened for what its values say.
+void leave_silent_rungs(Value& options) {
+  if (!options.contains("scheduler/asha/open_after")) return;
+  if (options.contains("scheduler/asha/open_silent")) return;
+  options.set("scheduler/asha/open_silent", false);
+}
+
 RunOptions options_from_value(Value stored) {
   const auto version = stored.get<std::int64_t>("version");
   for (const char* key : {"version", "name_given", "trainable", "plugin", "program", "sweep",
@@ -130,6 +137,7 @@ RunOptions options_from_value(Value stored) {
   }
   stored.erase("on_end");  // never written: who can write the file must not run a program by it
   restore_env_map(stored);
+  leave_silent_rungs(stored);
   stored = with_odd_floats(std::move(stored));
   const Value space = stored.at("config");
   stored.erase("config");

@@ -127,7 +127,8 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"env", [](RunOptions& o) { o.env["CUDA_VISIBLE_DEVICES"] = "0"; },
        "env/CUDA_VISIBLE_DEVICES", "for each trial"},
       {"stop nan", [](RunOptions& o) { o.stop.emplace("x", std::nan("")); }, "stop/x", "nan"},
-      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop/a//b", "is not a key path"},
+      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop/a//b",
+       "is not a key path"},
       {"stop number and map",
        [](RunOptions& o) {
          o.stop.emplace("loss", 1);
@@ -457,6 +458,18 @@ TEST_CASE("an experiment that names no searcher is of a version that had random 
   Value stored = to_value(make(good()).spec);
   REQUIRE(stored.erase("searcher"));
   CHECK(spec_from_value(stored).options.searcher.name() == "basic_variant");
+}
+
+TEST_CASE("a stored ASHA that says nothing of silent rungs opens none") {
+  RunOptions options = good();
+  options.scheduler = asha({.type = AshaType::kPromote, .open_after = 12});
+  Value stored = to_value(make(options).spec);
+  const auto opens = [&] {
+    return spec_from_value(stored).options.scheduler.parameters().get<bool>("open_silent");
+  };
+  CHECK(opens());
+  REQUIRE(stored.erase("scheduler/asha/open_silent"));
+  CHECK_FALSE(opens());
 }
 
 TEST_CASE("own schedulers, searchers and functions are stored by a note that says who has them") {

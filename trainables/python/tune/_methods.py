@@ -42,6 +42,7 @@ def asha(
     min_rung_size: Optional[int] = None,
     type: Optional[str] = None,
     open_after: Optional[int] = None,
+    open_silent: Optional[bool] = None,
 ) -> Method:
     """Asynchronous successive halving: stops what is worse than others at the same step; with
     ``type="promote"`` pauses all at rungs and lets the best go on, and low rungs open to all with

@@ -73,6 +73,10 @@ std::string text_of(const Constraint& constraint) {
   return join(bounds, " and ");
 }
 
+std::string text_of(const std::optional<double>& value) {
+  return value ? fmt::format("{:.6g}", *value) : "missing";
+}
+
 }  // namespace
 
 std::optional<MeritStanding> merit_standing(const Analysis& analysis, const TrialSummary& trial) {
@@ -81,11 +85,12 @@ std::optional<MeritStanding> merit_standing(const Analysis& analysis, const Tria
   if (!needs_merit(objective) || last.result.map().empty()) return std::nullopt;
   MeritStanding standing;
   for (const Goal& goal : goals_of(objective)) {
-    standing.goals.push_back({goal, finite_at(last, goal.metric)});
+    standing.goals.push_back({goal, last.number(goal.metric)});
   }
   for (const Constraint& constraint : objective.constraints) {
-    const std::optional<double> value = finite_at(last, constraint.metric);
-    standing.bounds.push_back({constraint, value, value && keeps(constraint, *value)});
+    const std::optional<double> value = last.number(constraint.metric);
+    const bool is_kept = value && std::isfinite(*value) && keeps(constraint, *value);
+    standing.bounds.push_back({constraint, value, is_kept});
   }
   const Merit own = merit_of(objective, last);
   standing.compares = std::isfinite(own.violation);
@@ -97,7 +102,7 @@ Value to_value(const MeritStanding& standing) {
   Value::List goals;
   for (const auto& [goal, value] : standing.goals) {
     Value one{{"metric", goal.metric}, {"mode", name_of(goal.mode)}};
-    if (value) one.set("value", *value);
+    if (value && std::isfinite(*value)) one.set("value", *value);
     goals.push_back(std::move(one));
   }
   Value::List bounds;
@@ -105,7 +110,7 @@ Value to_value(const MeritStanding& standing) {
     Value one{{"metric", constraint.metric}};
     if (constraint.min) one.set("min", *constraint.min);
     if (constraint.max) one.set("max", *constraint.max);
-    if (value) one.set("value", *value);
+    if (value && std::isfinite(*value)) one.set("value", *value);
     one.set("kept", is_kept);
     bounds.push_back(std::move(one));
   }
@@ -119,21 +124,19 @@ Value to_value(const MeritStanding& standing) {
 std::vector<std::string> lines_of(const MeritStanding& standing) {
   std::vector<std::string> goals;
   for (const auto& [goal, value] : standing.goals) {
-    goals.push_back(fmt::format("{} {} ({})", goal.metric,
-                                value ? fmt::format("{:.6g}", *value) : "no finite number",
-                                name_of(goal.mode)));
+    goals.push_back(fmt::format("{} {} ({})", goal.metric, text_of(value), name_of(goal.mode)));
   }
   std::vector<std::string> lines = {join(goals, ", ")};
   for (const auto& [constraint, value, is_kept] : standing.bounds) {
     if (is_kept) {
       lines.push_back("keeps " + text_of(constraint));
     } else {
-      lines.push_back(fmt::format("breaks {}: it is {}", text_of(constraint),
-                                  value ? fmt::format("{:.6g}", *value) : "no finite number"));
+      lines.push_back(fmt::format("breaks {}: it is {}", text_of(constraint), text_of(value)));
     }
   }
   if (!standing.compares) {
-    lines.push_back("not compared with other trials: its last result lacks one of these");
+    lines.push_back(
+        "not compared with other trials: its last result has no finite value of one of these");
   } else if (!standing.better.empty()) {
     lines.push_back(fmt::format("not on the front: {} {}", standing.better, standing.better_why));
   } else {

@@ -16,7 +16,7 @@ namespace tune {
 struct MeritStanding {
   struct Measured {
     Goal goal;
-    std::optional<double> value;  // nothing: missing, or not finite
+    std::optional<double> value;  // nothing: missing
   };
   struct Bounded {
     Constraint constraint;
@@ -25,7 +25,7 @@ struct MeritStanding {
   };
   std::vector<Measured> goals;
   std::vector<Bounded> bounds;
-  bool compares = false;  // all of these have a value
+  bool compares = false;  // all of these have a finite value
   std::size_t front = 0;  // trials on the front (Analysis::pareto)
   std::string better;  // one of them that dominates it; empty: it is on the front, or not compared
   std::string better_why;  // "is better by one objective and worse by none"

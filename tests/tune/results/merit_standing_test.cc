@@ -49,6 +49,7 @@ TEST_CASE("a trial's objectives and constraints are told, and which trial is bet
   const std::string worse = folder.ended(0.3, {{"loss", 0.6}, {"size", 6}, {"ms", 10}});
   const std::string slow = folder.ended(0.4, {{"loss", 0.1}, {"size", 1}, {"ms", 30}});
   const std::string lacking = folder.ended(0.5, {{"loss", 0.3}, {"ms", 10}});
+  const std::string odd = folder.ended(0.6, {{"loss", std::nan("")}, {"size", 3}});
   using Lines = std::vector<std::string>;
   CHECK(folder.lines(small) == Lines{"loss 0.5 (min), size 5 (min)", "keeps ms <= 20",
                                      "on the front, which has 2 trials"});
@@ -57,9 +58,14 @@ TEST_CASE("a trial's objectives and constraints are told, and which trial is bet
         "not on the front: " + small + " is better by one objective and worse by none");
   CHECK(folder.lines(slow) == Lines{"loss 0.1 (min), size 1 (min)", "breaks ms <= 20: it is 30",
                                     "not on the front: " + good + " keeps the constraints"});
-  CHECK(folder.lines(lacking) ==
-        Lines{"loss 0.3 (min), size no finite number (min)", "keeps ms <= 20",
-              "not compared with other trials: its last result lacks one of these"});
+  CHECK(
+      folder.lines(lacking) ==
+      Lines{"loss 0.3 (min), size missing (min)", "keeps ms <= 20",
+            "not compared with other trials: its last result has no finite value of one of these"});
+  CHECK(
+      folder.lines(odd) ==
+      Lines{"loss nan (min), size 3 (min)", "breaks ms <= 20: it is missing",
+            "not compared with other trials: its last result has no finite value of one of these"});
   const Value value = to_value(explain(folder.load(), slow));
   CHECK(value.at("standing").dump() ==
         R"({"objectives":[{"metric":"loss","mode":"min","value":0.1},)"

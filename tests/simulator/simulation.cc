@@ -90,7 +90,10 @@ Time Simulation::longest_wait() const {
   const Time lease = scenario.joined ? (8 + kLongPause) * scenario.lease : Time{};
   // The next heartbeat shows a missed frame; the heartbeat of the other side asks for it.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
-  return driver + agent + network + lease + 2 * scenario.step + 20 * scenario.file_delay;
+  // A fetch meets one outage after the other, at worst.
+  const Time objects =
+      scenario.objects ? ObjectCarrier::kFetchPatience + ObjectCarrier::kLongestPause : Time{};
+  return driver + agent + network + lease + objects + 2 * scenario.step + 20 * scenario.file_delay;
 }
 
 // Within an event: one process waits, and the others do not.

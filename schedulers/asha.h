@@ -22,7 +22,8 @@
 // et al., VLDB 2022) draws the first rung of each trial by how well each rung foretells the top
 // one; here the number of values at the top decides, and trials that wait at the rung are not lost.
 // A rung opens sooner when its values say next to nothing of the next one's (silent_rung.h) and all
-// below it are open, unless `open_silent` is false or there are several objectives.
+// below it are open, unless `open_silent` is false, there are several objectives, or the next one
+// is the top.
 //
 // A decision costs O(log n) in the number of values of a rung; the one that opens it, O(n log n);
 // the first 60 at a rung, O(n) in the values of the one below.

@@ -156,7 +156,7 @@ void AshaPromotion::open_rungs(std::uint32_t bracket, std::uint32_t reached) {
   std::size_t count = open_rungs_of(options_, rungs.size(), rungs.back().size());
   count = std::max<std::size_t>(count, silent_[bracket]);
   if (options_.open_silent && !has_merits() && count + 2 <= reached) {
-    while (count + 1 < rungs.size() && is_silent(rungs[count], rungs[count + 1])) {
+    while (count + 2 < rungs.size() && is_silent(rungs[count], rungs[count + 1])) {
       silent_[bracket] = static_cast<std::uint32_t>(++count);
     }
   }
@@ -337,7 +337,7 @@ PromotionBrackets restored_promotion_rungs(const AshaOptions& options, SavedProm
   for (std::size_t s = 0; s < brackets.size(); ++s) {
     if (saved.rungs[s].size() != brackets[s].size()) refuse_promotion(other_rungs);
     const std::size_t silent = saved.silent[s];
-    if (silent > 0 && (!options.open_silent || silent >= brackets[s].size())) {
+    if (silent > 0 && (!options.open_silent || silent + 1 >= brackets[s].size())) {
       refuse_promotion("rungs are open that these parameters leave closed");
     }
     open_as_saved(options, saved.rungs[s], silent, brackets[s]);

@@ -143,9 +143,10 @@ class ReferencePromotion {
   // many; or when those below are open and its values do not order the next one's.
   void open(std::vector<Rung>& rungs) const {
     for (std::size_t rung = 0; rung + 1 < rungs.size(); ++rung) {
-      const bool opens = rungs[rung].is_open || has_enough_at_top(rungs, rung) ||
-                         (options_.open_silent && options_.open_after > 0 &&
-                          is_silent(rungs[rung].entries, rungs[rung + 1].entries));
+      const bool opens =
+          rungs[rung].is_open || has_enough_at_top(rungs, rung) ||
+          (options_.open_silent && options_.open_after > 0 && rung + 2 < rungs.size() &&
+           is_silent(rungs[rung].entries, rungs[rung + 1].entries));
       if (!opens) return;
       rungs[rung].is_open = true;
     }

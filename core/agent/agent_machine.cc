@@ -158,9 +158,7 @@ void AgentMachine::on(AgentTime now, const KillAttempt& kill) {
   const bool is_known = attempts_.contains(key) || parts_.contains(key) ||
                         concluding_.contains({kill.trial, kill.attempt});
   if (is_known) {
-    return with(now, key, [&](auto& attempt) {
-      attempt.on_loss(scene(now), "killed on the driver's order");
-    });
+    return with(now, key, [&](auto& attempt) { attempt.on_kill(scene(now)); });
   }
   // Its lead was lost before the other nodes were launched: this one holds a place for nothing.
   AttemptEnded never;

@@ -270,9 +270,9 @@ void Attempt::on_fetched(const AttemptScene& scene, const std::string& error) {
   if (all && std::holds_alternative<Starting>(state_)) start(scene);
 }
 
-// Whether rank 0 is ahead of a rank that still saves: the driver hears of that checkpoint first. Or of
-// one that still loads, on a node that its words take longer to reach: after a result the driver may
-// remove the checkpoint.
+// Whether rank 0 is ahead of a rank that still saves: the driver hears of that checkpoint first. Or
+// of one that still loads, on a node that its words take longer to reach: after a result the driver
+// may remove the checkpoint.
 bool Attempt::is_ahead(const Reported& report) const {
   if (nodes_.size() > 1 && pace_ && pace_->is_any_before_its_first_step()) return true;
   return std::ranges::any_of(saves_, [&](const auto& save) {

@@ -42,7 +42,7 @@ namespace tune {
 struct AttemptConditions {
   const SetupExperiment& experiment;
   const WatchedTime& watch;
-  bool reading = true;  // false: the driver is too far behind, workers are not listened to
+  bool reading = true;        // false: the driver is too far behind, workers are not listened to
   bool disk_keeps_up = true;  // false: no worker is listened to until it does
 };
 // The same at the time of an event, and where the actions go.
@@ -55,6 +55,7 @@ struct AttemptScene : AttemptConditions {
 
 class Attempt {
  public:
+  static constexpr const char* kKilled = "killed on the driver's order";
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
   // The same for a group: with kEchoSettle before it, no rank outlives another by five seconds.
   static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
@@ -79,8 +80,8 @@ class Attempt {
     std::uint32_t unlinked = 0;  // the node that never reached this one; 0: none
   };
   // Of a group over several nodes: how long the others may take to link, when one that is linked is
-  // so quiet that no rank is blamed for being late, and how long ranks that are to end are waited for
-  // on a node that says nothing.
+  // so quiet that no rank is blamed for being late, and how long ranks that are to end are waited
+  // for on a node that says nothing.
   static constexpr AgentTime kMeet = std::chrono::seconds(60);
   static constexpr AgentTime kQuiet = std::chrono::seconds(3);
   static constexpr AgentTime kSilentEnd = std::chrono::seconds(4);
@@ -112,6 +113,7 @@ class Attempt {
   void on_stop(const AttemptScene& scene, const StopAttempt& stop);
   // Ends the attempt at once, by no fault of its own.
   void on_loss(const AttemptScene& scene, std::string why, AgentTime grace = kTermGrace);
+  void on_kill(const AttemptScene& scene);
   void on_reading_changed(const AttemptScene& scene);
   void on_disk_keeps_up(const AttemptScene& scene);  // again
   void on_time(const AttemptScene& scene);
@@ -121,8 +123,8 @@ class Attempt {
   // This node, or another one of the group, is to leave: the trial has `grace` to save, 0: any
   // time.
   void on_leave(const AttemptScene& scene, const std::string& why, Duration grace);
-  // Of a group over several nodes: the lead listens, or cannot; another node said something, if only
-  // that it is there; and the link to it is broken.
+  // Of a group over several nodes: the lead listens, or cannot; another node said something, if
+  // only that it is there; and the link to it is broken.
   void on_group_open(const AttemptScene& scene, std::vector<std::string> addresses,
                      const std::string& error);
   void on_node(const AttemptScene& scene, std::uint32_t node, std::vector<NodeWord> words);
@@ -133,7 +135,7 @@ class Attempt {
   const Launch& launch() const { return launch_; }
   WorkerId worker(std::uint32_t rank) const { return ranks_[rank].worker; }
   bool has_order() const { return order_.has_value(); }  // to stop or pause
-  LiveAttempt account() const;  // for the driver
+  LiveAttempt account() const;                           // for the driver
   bool is_starting() const { return std::holds_alternative<Starting>(state_); }
   // The attempt is being ended: ranks that do not exist yet need not be forked.
   bool is_terminating() const { return std::holds_alternative<Terminating>(state_); }
@@ -192,6 +194,7 @@ class Attempt {
   struct Terminating {  // signalled, killed at that time and again until it is heard
     std::variant<Outcome, Cause> end;
     AgentTime kill_at;
+    bool is_settled = false;  // by a loss: what fails later is its echo
   };
   using State = std::variant<Starting, Running, Leaving, Settling, Terminating>;
 
@@ -262,6 +265,8 @@ class Attempt {
   void leave(Outcome outcome);
   void settle(const AttemptScene& scene, Cause cause);
   void terminate(const AttemptScene& scene, std::variant<Outcome, Cause> end, AgentTime grace);
+  void terminate_by_loss(const AttemptScene& scene, std::variant<Outcome, Cause> end,
+                         AgentTime grace);
   void kill(const AttemptScene& scene, std::variant<Outcome, Cause> end);
 
   void blame(const AttemptScene& scene, Cause cause);

@@ -59,7 +59,15 @@ void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grac
   const bool cuts_saves_off = outcome() != nullptr && loses_saves;
   stop_gathering(scene, lost.text);
   const auto known = cuts_saves_off ? std::nullopt : known_end();
-  terminate(scene, known.value_or(std::move(lost)), grace);
+  terminate_by_loss(scene, known.value_or(std::move(lost)), grace);
+}
+
+// The driver kills the lead of a group when another node of it is lost, which this one may not have
+// noticed yet. An exception that is not settled then may be the loss's echo.
+void Attempt::on_kill(const AttemptScene& scene) {
+  const bool may_be_echo = nodes_.size() > 1 && std::holds_alternative<Settling>(state_);
+  if (may_be_echo) state_ = Running{};
+  on_loss(scene, kKilled);
 }
 
 // Trials that the driver has not told how to end are paused, and go on elsewhere or later.
@@ -73,7 +81,8 @@ void Attempt::on_leave(const AttemptScene& scene, const std::string& why, Durati
 // Keeps the first cause and sees to it that every rank ends.
 void Attempt::blame(const AttemptScene& scene, Cause cause) {
   if (auto* terminating = std::get_if<Terminating>(&state_)) {
-    if (std::holds_alternative<Outcome>(terminating->end)) terminating->end = std::move(cause);
+    const bool is_open = std::holds_alternative<Outcome>(terminating->end);
+    if (is_open && !terminating->is_settled) terminating->end = std::move(cause);
   } else if (auto* settling = std::get_if<Settling>(&state_)) {
     blame_more(scene, *settling, std::move(cause));
   } else if (cause.outcome == Outcome::kException) {
@@ -138,16 +147,24 @@ void Attempt::terminate(const AttemptScene& scene, std::variant<Outcome, Cause> 
                         AgentTime grace) {
   if (ranks_.size() > 1) grace = std::min(grace, kGroupGrace);
   AgentTime kill_at = scene.now + grace;
+  bool is_settled = false;
   if (const auto* already = std::get_if<Terminating>(&state_)) {
     kill_at = std::min(kill_at, already->kill_at);
+    is_settled = already->is_settled;
   }
-  state_ = Terminating{std::move(end), kill_at};
+  state_ = Terminating{.end = std::move(end), .kill_at = kill_at, .is_settled = is_settled};
   signal(scene, SIGTERM);
+}
+
+void Attempt::terminate_by_loss(const AttemptScene& scene, std::variant<Outcome, Cause> end,
+                                AgentTime grace) {
+  terminate(scene, std::move(end), grace);
+  std::get<Terminating>(state_).is_settled = true;
 }
 
 // SIGKILL at once.
 void Attempt::kill(const AttemptScene& scene, std::variant<Outcome, Cause> end) {
-  state_ = Terminating{std::move(end), scene.now + kTermGrace};
+  state_ = Terminating{.end = std::move(end), .kill_at = scene.now + kTermGrace};
   signal(scene, SIGKILL);
 }
 

@@ -57,7 +57,9 @@ void Attempt::on_time(const AttemptScene& scene) {
 }
 
 // The word of a rank may come this much later before its node counts as quiet.
-AgentTime Attempt::link_delay() const { return nodes_.size() > 1 ? kQuiet : AgentTime{}; }
+AgentTime Attempt::link_delay() const {
+  return nodes_.size() > 1 ? kQuiet : AgentTime{};
+}
 
 // ---- Silence ------------------------------------------------------------------------------------
 

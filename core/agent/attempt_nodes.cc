@@ -153,9 +153,9 @@ void Attempt::blame_node(const AttemptScene& scene, Cause loss, bool cuts_saves_
   const bool is_saved = saves_.empty() && !cuts_saves_off;
   const bool stands =
       outcome() != nullptr ? is_saved : known != nullptr && !is_failure(known->outcome);
-  if (stands) return terminate(scene, *known_end(), kTermGrace);
+  if (stands) return terminate_by_loss(scene, *known_end(), kTermGrace);
   loss.is_of_node = true;
-  terminate(scene, std::move(loss), kTermGrace);
+  terminate_by_loss(scene, std::move(loss), kTermGrace);
 }
 
 // Its ranks are gone, as far as can be known.

@@ -41,6 +41,7 @@ class AttemptPart {
   void on_stored(const AttemptScene& scene, const CheckpointSaved& saved, bool is_stored,
                  const std::string& why_not);
   // As those of Attempt.
+  void on_kill(const AttemptScene& scene) { on_loss(scene, Attempt::kKilled); }
   void on_loss(const AttemptScene& scene, const std::string& why,
                AgentTime grace = Attempt::kTermGrace);
   void on_node_ends() { node_ends_ = true; }

@@ -153,6 +153,31 @@ TEST_CASE("what rank 0 has said stands when a node is lost after it, if all had 
   CHECK(script.concluded().outcome == (is_saved ? Outcome::kCompleted : Outcome::kLost));
 }
 
+TEST_CASE("what a rank throws may be the echo of a loss that the driver heard of first") {
+  LeadScript script;
+  script.begin();
+  Outcome outcome = Outcome::kLost;
+  const auto kill = [&] { script.machine.on_command(script.now, KillAttempt{{0}, {1}}); };
+  SUBCASE("it is not settled when the driver ends the group") {
+    script.echo(2, "step: connection reset");
+    kill();
+  }
+  SUBCASE("rank 0 had said that all is done") {
+    script.end(1, Outcome::kPaused);
+    kill();
+    script.echo(2, "step: connection reset");
+    outcome = Outcome::kPaused;
+  }
+  script.exits(101);
+  script.exits(102, 1);
+  script.said();
+  script.watch_for(Attempt::kSilentEnd);  // of the other node
+  const auto ends = script.wanted<ConcludeAttempt>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ended.outcome == outcome);
+  CHECK(ends[0].ended.is_of_node == (outcome == Outcome::kLost));
+}
+
 TEST_CASE("an order to end that cuts saves off is the cause of the loss") {
   LeadScript script;
   script.begin();

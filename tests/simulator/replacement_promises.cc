@@ -99,6 +99,7 @@ void ReplacementPromises::launched(const Launch& launch) {
   } else {
     known.origin.reset();
   }
+  known.last_reported = launch.restore_iteration;  // later results are void
   known.is_leaving = known.may_be_replaced = false;
   known.allowed.clear();
 }

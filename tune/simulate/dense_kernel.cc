@@ -1,12 +1,6 @@
 #include "tune/simulate/dense_kernel.h"
 
-// One function for each instruction set, chosen when the program is loaded.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TUNE_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define TUNE_FOR_EACH_MACHINE
-#endif
+#include "core/each_machine.h"
 
 namespace tune {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <numbers>
 
+#include "core/each_machine.h"
 #include "core/error.h"
-#include "tune/search/tpe/each_machine.h"
 #include "tune/search/tpe/widths.h"
 
 namespace tune::search::tpe {

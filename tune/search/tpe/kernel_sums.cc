@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/each_machine.h"
 #include "core/error.h"
-#include "tune/search/tpe/each_machine.h"
 
 namespace tune::search::tpe {
 

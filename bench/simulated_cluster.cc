@@ -81,6 +81,7 @@ void measure(const BareOptions& options) {
   const std::size_t before = allocated_bytes();
   BareSweep sweep(options);
   while (!sweep.driver().controller().is_over()) sweep.run_round();
+  sweep.forget_nodes();
   const std::size_t bytes = allocated_bytes() - before;
   const auto& counts = sweep.driver().controller().counts();
   if (counts[static_cast<std::size_t>(TrialStatus::kTerminated)] != options.trials ||

@@ -67,6 +67,7 @@ class Test(unittest.TestCase):
         cls.server = Server(os.path.join(BUILD, "bin", "bench_judgement_tasks"), FOLDER)
         cls.tasks = cls.server.tasks([])
         cls.task = next(task for task in cls.tasks.values() if task.steps > 1)
+        cls.several = cls.server.tasks(["val_accuracy+time"])[cls.task.name]
 
     @classmethod
     def tearDownClass(cls):
@@ -76,7 +77,7 @@ class Test(unittest.TestCase):
         task = task or self.task
         draw = random.Random(5)
         configs = [task.config_at([draw.random() for _ in task.parameters]) for _ in range(TRIALS)]
-        reference = task.ask("reference", mode=task.mode)
+        reference = self.reference_of(task)
         job = {"workers": 3, "trainings": 0, "budget_s": 0, "trials": 0, "start_cost": 0, **job}
         job["budget_s"] = job["trainings"] * reference["training_s"] / job["workers"]
         rungs = clock.rungs(task.steps)
@@ -86,19 +87,30 @@ class Test(unittest.TestCase):
         self.assertEqual(own["trials"], peers["trials_begun"])
         self.assertEqual(own["launches"], peers["launches"])
         self.assertAlmostEqual(own["seconds"] / peers["seconds"], 1, delta=1e-6)
-        self.assertEqual([value for *_, value in own["best"]], [value for *_, value in peers["best"]])
-        for (seconds, *_), (same, *_) in zip(own["best"], peers["best"]):
+        what = "points" if len(task.metrics) > 1 else "best"
+        self.assertEqual([value for *_, value in own[what]], [value for *_, value in peers[what]])
+        for (seconds, *_), (same, *_) in zip(own[what], peers[what]):
             self.assertAlmostEqual(seconds / same, 1, delta=1e-6)
         if job["trainings"]:
-            self.assertEqual(own["regret"], results.regrets(peers, reference))
+            for regret, same in zip(own["regret"], results.regrets(peers, reference)):
+                self.assertAlmostEqual(regret, same, delta=1e-12)
         return peers
+
+    def reference_of(self, task):
+        found = [task.reference(metric) for metric in task.metrics]
+        if len(found) == 1:
+            return found[0]
+        return {**found[0], **{key: [one[key] for one in found] for key in ("optimum", "median")}}
 
     def simulate(self, task, configs, scheduler, job):
         with tempfile.TemporaryDirectory(prefix="tune-agreement-") as folder:
             sweep = os.path.join(folder, "sweep.yaml")
             with open(sweep, "w") as file:  # JSON is YAML
                 points = [nested(task, config) for config in configs]
-                json.dump({"num_samples": len(points), "points_to_evaluate": points, **scheduler}, file)
+                goals = [dict(zip(("metric", "mode"), goal)) for goal in zip(task.metrics, task.modes)]
+                several = {"objectives": goals} if len(goals) > 1 else {}
+                json.dump({"num_samples": len(points), "points_to_evaluate": points, **several,
+                           **scheduler}, file)
             command = [TUNE, "simulate", sweep, "--tasks", FOLDER, "--task", task.name,
                        "--metric", task.metric, "--workers", str(job["workers"]),
                        "--start-cost", str(job["start_cost"]), "--json"]
@@ -126,6 +138,11 @@ class Test(unittest.TestCase):
         self.assertGreater(peers["launches"], TRIALS)
         self.compare(halving.Promotion, self.asha(type="promote"), start_cost=1, workers=7)
         self.compare(halving.Promotion, self.asha(type="promote"), start_cost=1, trainings=6)
+
+    def test_several_objectives(self):
+        peers = self.compare(None, {}, task=self.several, trainings=9)
+        self.assertGreater(len(peers["points"]), 4)
+        self.compare(None, {}, task=self.several, start_cost=1, workers=2)
 
     def test_a_conditional_space_of_one_step(self):
         self.compare(None, {}, task=next(t for t in self.tasks.values() if t.conditions))

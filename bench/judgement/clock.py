@@ -8,7 +8,8 @@ job). A peer has
 
     next()                      -> (trial, config, steps): another trial and how far to run it, or a
                                    paused one with config None; nothing: it wants none now
-    result(trial, step, value)  -> how far to go on, or nothing: it ends or waits. More is better.
+    result(trial, step, value)  -> how far to go on, or nothing: it ends or waits. More is better; of
+                                   several objectives the value is a list.
 """
 import heapq
 import json
@@ -16,7 +17,7 @@ import os
 import sys
 import time
 
-from tasks import Server
+from tasks import WORST, Server
 
 
 class Run:
@@ -24,7 +25,7 @@ class Run:
 
     def __init__(self, task, peer, job):
         self.task, self.peer, self.job = task, peer, job
-        self.queue, self.trials, self.best = [], {}, []
+        self.queue, self.trials, self.best, self.points = [], {}, [], []
         self.ended = self.begun = self.launches = self.number = 0
         self.suggesting = 0.0
 
@@ -72,17 +73,27 @@ class Run:
                 break
             values = self.trials[trial][0]
             self.trials[trial][2] = until
-            best = max(values[at:until])
-            if not self.best or self.task.sign * self.best[-1][2] < best:
-                self.best.append([now, self.ended, self.task.sign * best])
+            self.count(now, trial, values[at:until])
             further = self.timed(self.peer.result, trial, until, values[until - 1])
             if further is not None:
                 self.run(now, trial, further, 0)
                 continue
             free += 1
             self.ended += 1
-        return {**self.job, "best": self.best, "trials_begun": self.begun, "seconds": now,
+        found = {"points": self.points} if len(self.task.signs) > 1 else {"best": self.best}
+        return {**self.job, **found, "trials_begun": self.begun, "seconds": now,
                 "launches": self.launches, "suggestion_s": self.suggesting / max(self.begun, 1)}
+
+    def count(self, now, trial, values):
+        """Of one metric the best value; of several objectives the last values of each trial, none when
+        one of them is not a number."""
+        if len(self.task.signs) > 1:
+            last = [] if WORST in values[-1] else [s * v for s, v in zip(self.task.signs, values[-1])]
+            self.points.append([now, self.ended, trial, last])
+            return
+        best = max(values)
+        if not self.best or self.task.sign * self.best[-1][2] < best:
+            self.best.append([now, self.ended, self.task.sign * best])
 
 
 def rungs(steps, eta=3):

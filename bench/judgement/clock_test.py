@@ -5,13 +5,14 @@ import sys
 import unittest
 
 import clock
+from tasks import WORST
 
 
 class Line:
     """Reports x * step; each step takes a second."""
 
     def __init__(self, steps, sign=1):
-        self.steps, self.sign, self.trials = steps, sign, float("inf")
+        self.steps, self.signs, self.sign, self.trials = steps, [sign], sign, float("inf")
 
     def curve(self, x):
         return [self.sign * x * step for step in range(1, self.steps + 1)], [1.0] * self.steps
@@ -64,6 +65,24 @@ class Test(unittest.TestCase):
         run = play(Line(9), Grid([4, 3, 2, 1], [1, 3, 9]), workers=1)
         self.assertEqual(run["best"], [[1, 0, 4], [3, 0, 12], [9, 0, 36]])
         self.assertEqual(run["seconds"], 12)
+
+    def test_of_several_objectives_the_last_values_count(self):
+        class Two(Line):  # x * step, and -x * step, of which less is better
+            def __init__(self):
+                super().__init__(3)
+                self.signs = [1, -1]
+
+            def curve(self, x):
+                values, seconds = super().curve(x)
+                return [[v, WORST if v == 6 else v] for v in values], seconds
+
+        class List(Grid):
+            def result(self, trial, step, value):
+                return super().result(trial, step, value[0])
+
+        run = play(Two(), List([3, 2], [3]), workers=1)
+        self.assertEqual(run["points"], [[3, 0, 0, [9, -9]], [6, 1, 1, []]])
+        self.assertNotIn("best", run)
 
     def test_less_may_be_better(self):
         run = play(Line(3, sign=-1), Grid([1, 2, 3, 4], [3]), workers=4)

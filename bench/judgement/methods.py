@@ -5,7 +5,7 @@ import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# kinds: the tasks that it makes sense for, "curves" or "one_step". peer: none for tune's own.
+# kinds: what it makes sense for: tasks of "curves" or "one_step", "several" objectives. peer: none for tune's own.
 # version: what its results hang on besides task, seed and setting. slow: above .1 s a suggestion; it is
 # run with 20 trainings, 4 workers, free starts and few seeds only.
 Method = collections.namedtuple("Method", "name peer kinds version slow")
@@ -18,7 +18,7 @@ PEERS = {"plain": ("plain.py", None),
          "ray": ("ray_peer.py", "ray_optuna"),
          "smac": ("smac_peer.py", "smac"),
          "hebo": ("hebo_peer.py", "hebo")}
-KINDS = ("curves", "one_step")
+KINDS = ("curves", "one_step", "several")
 
 
 def sweep_of(name, kind):
@@ -48,7 +48,7 @@ def peer_methods():
         requirements = os.path.join(HERE, "requirements", "%s.txt" % environment)
         return Method(name, peer, kinds, digest(requirements) if environment else None, slow)
 
-    curves, one_step = ("curves",), ("one_step",)
+    curves, one_step, several = ("curves",), ("one_step",), ("several",)
     yield method("plain", "plain: random + none", KINDS)
     yield method("plain", "plain: one step + the best", curves)
     for sampler in ("tpe", "random", "tpe group"):
@@ -57,6 +57,7 @@ def peer_methods():
         yield method("optuna", "optuna: %s + hyperband" % sampler, curves)
         yield method("optuna", "optuna: %s + median" % sampler, curves)
     yield method("optuna", "optuna: tpe univariate + none", KINDS)
+    yield method("optuna", "optuna: nsga2 + none", several)
     yield method("syne", "syne: random + asha", curves)
     yield method("syne", "syne: bohb + asha", curves)
     yield method("ray", "ray: optuna + asha", curves)

@@ -16,8 +16,8 @@ class Optuna:
     def __init__(self, task, seed, sampler, pruner, rungs):
         self.task, self.rungs, self.trials = task, rungs, {}
         # Its name says which bracket of HyperBand a trial joins; by default it is random.
-        self.study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner,
-                                         study_name="%s %d" % (task.name, seed))
+        self.study = optuna.create_study(directions=["maximize"] * len(task.signs), sampler=sampler,
+                                         pruner=pruner, study_name="%s %d" % (task.name, seed))
 
     def suggest(self, trial):
         config = dict(self.task.constants)
@@ -40,7 +40,8 @@ class Optuna:
 
     def result(self, number, step, value):
         trial = self.trials[number]
-        trial.report(value, step)
+        if not isinstance(value, list):  # of several objectives nothing is reported
+            trial.report(value, step)
         if step >= self.task.steps:
             self.study.tell(trial, value)
         elif trial.should_prune():
@@ -73,6 +74,7 @@ SAMPLERS = {
     "tpe univariate": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=False),
     "tpe group": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True),
     "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
+    "nsga2": lambda seed: optuna.samplers.NSGAIISampler(seed=seed),
 }
 PRUNERS = {"none": none, "halving": halving, "hyperband": hyperband, "median": median}
 

@@ -20,7 +20,7 @@ DRAWN, ROUNDS, PARENTS, CHILDREN, FIRST_STEP, SHRINKING, REDRAWN = 3000, 12, 20,
 
 def reference(task):
     if task.trials < float("inf"):
-        return task.ask("reference", mode=task.mode)
+        return task.reference()
     r = numpy.random.default_rng(7)
     width = len(task.parameters)
     is_choice = numpy.array([p.kind == "choice" for p in task.parameters])

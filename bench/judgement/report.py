@@ -18,7 +18,7 @@ def print_tables(runs, references, tasks, kind_of):
         budget = ("%d trials" % setting.trials if setting.trials
                   else "the time of %g trainings" % setting.trainings)
         print("\n%s, %d tasks: %s, %d workers, a start costs %g steps\n" % (
-            kind, len(names), budget, setting.workers, setting.start_cost))
+            setting.objectives or kind, len(names), budget, setting.workers, setting.start_cost))
         print_rows(rows_of(methods, names))
 
 

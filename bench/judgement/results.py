@@ -8,7 +8,9 @@ import threading
 FRACTIONS = (0.25, 0.5, 1.0)
 WORST = 1.5  # one bad start must not outweigh all other runs
 
-Setting = collections.namedtuple("Setting", "workers trainings trials start_cost")
+# objectives: "" of one metric, which is the task's.
+Setting = collections.namedtuple("Setting", "workers trainings trials start_cost objectives",
+                                 defaults=[""])
 
 
 class Results:
@@ -33,13 +35,14 @@ class Results:
     @staticmethod
     def key(run):
         return (run["method"], run["version"], run["task"], run["seed"],
-                Setting(run["workers"], run["trainings"], run["trials"], run["start_cost"]))
+                Setting(run["workers"], run["trainings"], run["trials"], run["start_cost"],
+                        run.get("objectives", "")))
 
     def take(self, line):
         if line["tasks"] != self.fingerprints.get(line["task"]):
             return
         if "optimum" in line:
-            self.references[line["task"]] = line
+            self.references[line["task"], line.get("objectives", "")] = line
         else:
             self.runs[self.key(line)] = line
 
@@ -57,7 +60,8 @@ class Results:
         runs = [run for run in self.runs.values() if is_wanted(run["method"], run["version"])]
         runs.sort(key=lambda run: (run["task"], run["method"], self.key(run)[4], run["seed"]))
         with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
-            references = [self.references[task] for task in sorted({run["task"] for run in runs})]
+            named = sorted({(run["task"], run.get("objectives", "")) for run in runs})
+            references = [self.references[name] for name in named]
             for line in references + runs + others:
                 out.write((json.dumps(line) + "\n").encode())
 
@@ -82,9 +86,40 @@ def value_at(run, fraction):
     return found
 
 
+def points_at(run, fraction):
+    """Of several objectives the last values of each trial by then."""
+    last = {}
+    for seconds, ended, trial, values in run["points"]:
+        if (ended + 1 <= fraction * run["trials"] if run["trials"]
+                else seconds <= fraction * run["budget_s"]):
+            last[trial] = values
+    return [values for values in last.values() if values]
+
+
+def dominated_share(points):
+    """Of the unit cube, as in tune/simulate/dominated_share.h."""
+    def share(points, last):
+        if not points:
+            return 0
+        if last == 0:
+            return 1 - min(p[0] for p in points)
+        points = sorted(points, key=lambda p: p[last])
+        ends = [p[last] for p in points[1:]] + [1]
+        return sum((end - p[last]) * share(points[:i + 1], last - 1)
+                   for i, (p, end) in enumerate(zip(points, ends)) if end > p[last])
+
+    within = [[max(one, 0) for one in p] for p in points if all(one < 1 for one in p)]
+    return share(within, len(within[0]) - 1) if within else 0
+
+
 def regrets(run, reference):
-    """At each of FRACTIONS. Where nothing is known yet, that of the median."""
+    """At each of FRACTIONS. Where nothing is known yet, that of the median. Of several objectives what
+    no trial dominates of the box between their optima and medians."""
     optimum, median = reference["optimum"], reference["median"]
+    if "points" in run:
+        return [1 - dominated_share([[(o - v) / (o - m) for v, o, m in zip(values, optimum, median)]
+                                     for values in points_at(run, fraction)])
+                for fraction in FRACTIONS]
     values = [value_at(run, fraction) for fraction in FRACTIONS]
     return [min((optimum - (median if v is None else v)) / (optimum - median), WORST)
             for v in values]

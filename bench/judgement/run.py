@@ -4,7 +4,7 @@
     python3 bench/judgement/run.py --tasks FOLDER [--tiny] [--build FOLDER] [--results FILE] [--print]
         [--methods WORD,WORD...] [--only WORD,WORD...] [--without NAME,NAME...] [--seeds N]
         [--peer-seeds N] [--slow-seeds N] [--workers 4,16] [--trainings 20,100] [--start-costs 0,1]
-        [--trials 100] [--jobs N] [--keep]
+        [--trials 100] [--objectives NAME+NAME] [--jobs N] [--keep]
 
 Each finished run is a line of the results file; a second start does what is missing, so that a break
 costs one run and more seeds or methods can be added later. The first setting comes first, and in it a
@@ -17,9 +17,11 @@ kept.jsonl.gz beside this file, so that they are not run again where the tasks' 
 adds what the results file has of them.
 
 Tasks with curves get a time budget: so many median trainings over all workers. Tasks whose trainings
-have one step get so many trials instead, with 4 workers.
+have one step get so many trials instead, with 4 workers; so has every task that has all metrics of
+--objectives, with these as its objectives and no early stopping.
 
-Regret is (optimum - best) / (optimum - median), at most 1.5, at a quarter, a half and all of the budget:
+Regret is (optimum - best) / (optimum - median), at most 1.5, at a quarter, a half and all of the budget;
+under several objectives the share of the box between their optima and medians that no trial dominates:
 the mean over tasks of the means over seeds, with the 95 % interval that the seeds leave. The ranks are
 among all methods that have run on all tasks, at the same moments. p is Wilcoxon's signed-rank test over
 tasks at the end, against tune: auto (without it the best of tune's methods), corrected by Holm.
@@ -49,6 +51,8 @@ ROUNDS = (3, 10)  # so many seeds of all methods, then so many, then the rest
 
 
 def kind_of(task):
+    if len(task.signs) > 1:
+        return "several"
     return "one_step" if task.steps == 1 else "curves"
 
 
@@ -69,8 +73,9 @@ class Evaluation:
         self.server = os.path.join(options.build, "bin", "bench_judgement_tasks")
         self.tune = os.path.join(options.build, "bin", "tune")
         self.environments = {}
+        self.metrics = [options.objectives] if options.objectives else METRICS
         server = Server(self.server, self.folder)
-        known = server.tasks(METRICS)
+        known = server.tasks(self.metrics)
         self.tasks = {name: task for name, task in known.items() if self.is_wanted(name)}
         if not self.tasks:
             sys.exit("%s has no task that is wanted: it has %s" % (self.folder, " ".join(known)))
@@ -110,19 +115,26 @@ class Evaluation:
 
     def find_references(self, server):
         """By task, kept with the results: all methods are measured by the same."""
+        objectives = self.options.objectives
         known = self.results.references
-        missing = [name for name in self.tasks if name not in known]
+        missing = [name for name in self.tasks if (name, objectives) not in known]
         for name, found in self.new_references(server, missing):
-            self.results.add({"task": name, **found})
-        return {name: {key: known[name][key] for key in REFERENCE} for name in self.tasks}
+            self.results.add({"task": name, "objectives": objectives, **found})
+        return {name: {key: known[name, objectives][key] for key in REFERENCE} for name in self.tasks}
 
     def new_references(self, server, names):
-        if self.options.tiny:
+        if self.options.objectives:
             for name in names:
-                yield name, self.tasks[name].ask("reference", mode=self.tasks[name].mode)
+                found = [self.tasks[name].reference(metric) for metric in self.tasks[name].metrics]
+                yield name, {"optimum": [one["optimum"] for one in found],
+                             "median": [one["median"] for one in found],
+                             "training_s": found[0]["training_s"]}
+        elif self.options.tiny:
+            for name in names:
+                yield name, self.tasks[name].reference()
         elif names:
             for line in lines_of([self.environment("numpy"), os.path.join(HERE, "references.py"),
-                                  self.server, self.folder, ",".join(METRICS)],
+                                  self.server, self.folder, ",".join(self.metrics)],
                                  json.dumps({"names": names})):
                 name, _, found = json.loads(line)
                 yield name, found
@@ -131,8 +143,8 @@ class Evaluation:
 
     def settings(self, kind, method):
         o = self.options
-        if kind == "one_step":
-            return [Setting(4, 0, o.trials, 0)]
+        if kind != "curves":
+            return [Setting(4, 0, o.trials, 0, o.objectives)]
         if method.slow:
             return [Setting(4, 20, 0, 0)]
         return [Setting(w, t, 0, c) for t in o.trainings for w in o.workers for c in o.start_costs]
@@ -179,7 +191,7 @@ class Evaluation:
         try:
             play = self.play_own if method.peer is None else self.play_peer
             for (task, seed), run in zip(jobs, play(method, setting, jobs)):
-                kept = ("best", "trials_begun", "launches", "suggestion_s")
+                kept = ("best", "points", "trials_begun", "launches", "suggestion_s")
                 self.results.add({"method": method.name, "version": method.version,
                                   "task": task.name, "seed": seed,
                                   "budget_s": self.budget_s(task, setting),
@@ -204,7 +216,12 @@ class Evaluation:
 
     def reference_file(self, task):
         folder, leaf = task.name.rsplit("/", 1)
-        return {folder: {leaf: {task.metric: self.references[task.name]}}}
+        found = self.references[task.name]
+        if len(task.metrics) > 1:
+            return {folder: {leaf: {
+                metric: {"optimum": optimum, "median": median, "training_s": found["training_s"]}
+                for metric, optimum, median in zip(task.metrics, found["optimum"], found["median"])}}}
+        return {folder: {leaf: {task.metric: found}}}
 
     def simulate(self, method, setting, task, first, count):
         command = [self.tune, "simulate", methods.sweep_of(method.name, kind_of(task)),
@@ -212,6 +229,9 @@ class Evaluation:
                    "--set", "seed=%d" % own_seed(task, first), "--seeds", str(count),
                    "--workers", str(setting.workers), "--start-cost", str(setting.start_cost),
                    "--references", "/dev/stdin", "--json"]
+        if setting.objectives:
+            command += ["--set", "objectives=[%s]" % ", ".join(
+                "{metric: %s, mode: %s}" % pair for pair in zip(task.metrics, task.modes))]
         if setting.trials:
             return command + ["--set", "num_samples=%d" % setting.trials]
         return command + ["--trainings", str(setting.trainings)]
@@ -224,7 +244,7 @@ class Evaluation:
              "budget_s": self.budget_s(task, setting), **setting._asdict()}) + "\n"
             for task, seed in jobs)
         for line in lines_of([self.environment(environment), os.path.join(HERE, file), self.server,
-                              self.folder, ",".join(METRICS)], text):
+                              self.folder, ",".join(self.metrics)], text):
             yield json.loads(line)
 
     def keep(self):
@@ -236,7 +256,8 @@ class Evaluation:
     def print_tables(self):
         wanted = {(kind, m.name, m.version) for m in self.methods for kind in m.kinds}
         runs = {key: run for key, run in self.results.runs.items() if key[2] in self.tasks and
-                (kind_of(self.tasks[key[2]]), *key[:2]) in wanted}
+                (kind_of(self.tasks[key[2]]), *key[:2]) in wanted and
+                key[4].objectives == self.options.objectives}
         report.print_tables(runs, self.references, self.tasks, kind_of)
 
 
@@ -274,6 +295,7 @@ def options_of(arguments):
     parser.add_argument("--trainings", type=numbers, default=[20, 100])
     parser.add_argument("--start-costs", type=numbers, default=[0, 1])
     parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--objectives", default="")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
     if options.tiny:
@@ -287,6 +309,10 @@ def options_of(arguments):
     options.build = os.path.abspath(options.build)
     options.results = options.results or os.path.join(options.build, "judgement", "results.jsonl")
     return options
+
+
+def values_of(run):
+    return run.get("best", run.get("points"))
 
 
 def check_that_it_goes_on(options):
@@ -303,7 +329,7 @@ def check_that_it_goes_on(options):
     assert not again.missing()
     assert again.results.runs.keys() == first.results.runs.keys()
     for key, run in first.results.runs.items():
-        assert again.results.runs[key]["best"] == run["best"], key
+        assert values_of(again.results.runs[key]) == values_of(run), key
     again.print_tables()
 
 
@@ -312,6 +338,8 @@ def main():
     if options.tiny:
         with tempfile.TemporaryDirectory(prefix="tune-judgement-") as folder:
             options.results = os.path.join(folder, "results.jsonl")
+            check_that_it_goes_on(options)
+            options.objectives = "val_accuracy+time"
             return check_that_it_goes_on(options)
     evaluation = Evaluation(options)
     done = options.print or evaluation.run_missing()

@@ -25,8 +25,9 @@ class Test(unittest.TestCase):
         """Without programs: a run takes no time and finds nothing."""
         made = run.Evaluation.__new__(run.Evaluation)
         made.options = types.SimpleNamespace(seeds=2, peer_seeds=5, slow_seeds=2, workers=[4, 16],
-                                             trainings=[20], start_costs=[0], trials=10, jobs=1, **more)
-        made.tasks = {name: types.SimpleNamespace(name=name, steps=steps)
+                                             trainings=[20], start_costs=[0], trials=10, jobs=1,
+                                             objectives="", **more)
+        made.tasks = {name: types.SimpleNamespace(name=name, steps=steps, signs=[1])
                       for name, steps in [("a", 9), ("b", 9), ("flat", 1)]}
         made.references = {name: {"training_s": 10} for name in made.tasks}
         made.methods = methods
@@ -91,15 +92,15 @@ class Test(unittest.TestCase):
         again = self.evaluation([OWN, QUICK])
         again.results = Results(elsewhere, again.results.fingerprints, kept)
         self.assertEqual(self.batches(again), [("own", 4, "flat0 flat1")])
-        self.assertEqual(again.results.references["a"]["optimum"], 3)
+        self.assertEqual(again.results.references["a", ""]["optimum"], 3)
         again.results = Results(elsewhere, {**again.results.fingerprints, "b": "another"}, kept)
         self.assertEqual(self.batches(again)[1:3], [("quick", 4, "b0 b1 b2"), ("quick", 4, "b3 b4")])
-        self.assertNotIn("b", again.results.references)
+        self.assertNotIn(("b", ""), again.results.references)
 
         fewer = Results(elsewhere, {"a": first.results.fingerprints["a"]}, kept)
         fewer.keep(kept, lambda method, version: method == "peer: quick")
         again.results = Results(elsewhere, first.results.fingerprints, kept)
-        self.assertEqual(set(again.results.references), {"a", "b"})
+        self.assertEqual(set(again.results.references), {("a", ""), ("b", "")})
         self.assertEqual(self.batches(again), [("own", 4, "flat0 flat1")])
 
     def test_a_fingerprint_is_of_what_the_files_hold(self):

@@ -4,8 +4,9 @@
 //   bench_judgement_tasks DIR
 //
 // One JSON object a line in, one out. {"do": "list"} gives the tasks; {"do": "curves", "task":
-// NAME, "metric": NAME, "configs": [...]} one curve a configuration, in order: its values and the
-// time of each step; {"do": "ends", ...} only the last value and the time of the whole; {"do":
+// NAME, "metrics": [NAME...], "configs": [...]} one curve a configuration, in order: for each
+// metric its values, and the time of each step; {"do": "ends", "metric": NAME, ...} only the last
+// value and the time of the whole; {"do":
 // "reference", "mode": "max", ...} what tune itself measures regret by. {"do": "restart"} lets a
 // table give all of its rows again. A question that makes no sense ends the program.
 #include <cstdio>
@@ -85,17 +86,21 @@ class Server {
     return Value::make_list(std::move(all));
   }
   Value curves(const Task& task, const Value& question) {
-    const std::size_t metric = find_metric(task, question.get<std::string>("metric"));
+    std::vector<std::size_t> metrics;
+    for (const auto& name : question.get<std::vector<std::string>>("metrics")) {
+      metrics.push_back(find_metric(task, name));
+    }
     Value::List all;
     for (const Config& config : question.get<std::vector<Config>>("configs")) {
       const auto curve = task.begin(config, given_[task.name()]);
-      Value::List values;
+      std::vector<std::vector<double>> values(metrics.size());
       Value::List seconds;
       for (std::uint64_t step = 1; step <= curve->length(); ++step) {
-        values.emplace_back(curve->values(step)[metric]);
+        const std::span<const double> told = curve->values(step);
+        for (std::size_t i = 0; i < metrics.size(); ++i) values[i].push_back(told[metrics[i]]);
         seconds.emplace_back(curve->seconds(step));
       }
-      all.push_back({{"values", Value::make_list(std::move(values))},
+      all.push_back({{"values", Value(values)},
                      {"seconds", Value::make_list(std::move(seconds))}});
     }
     return Value::make_list(std::move(all));

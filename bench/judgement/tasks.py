@@ -5,6 +5,8 @@ import math
 import os
 import subprocess
 
+WORST = -1e9  # a value that is not a number
+
 
 class Parameter:
     """kind: float, int (high included) or choice."""
@@ -34,7 +36,8 @@ class Parameter:
 
 
 class Task:
-    def __init__(self, server, told, metric=None):
+    def __init__(self, server, told, metrics=()):
+        """`metrics`: one, or several objectives; none: the task's first."""
         self.server, self.name, self.steps = server, told["name"], told["steps"]
         self.trials = told["trials"] or math.inf
         self.parameters = [Parameter(name, domain) for name, domain in told["space"].items()
@@ -44,10 +47,12 @@ class Task:
         self.conditions = {}  # parameter: [(parent, values)]
         for one in told["conditions"]:
             self.conditions.setdefault(one["parameter"], []).append((one["parent"], one["values"]))
-        known = [m for m in told["metrics"] if m["mode"] and m["name"] != "time"]
-        chosen = [m for m in told["metrics"] if m["name"] == metric] or known
-        self.metric, self.mode = chosen[0]["name"], chosen[0]["mode"]
-        self.sign = -1 if self.mode == "min" else 1
+        modes = {m["name"]: m["mode"] for m in told["metrics"]}
+        known = [name for name, mode in modes.items() if mode and name != "time"]
+        self.metrics = list(metrics) or known[:1]
+        self.modes = [modes[name] for name in self.metrics]
+        self.signs = [-1 if mode == "min" else 1 for mode in self.modes]
+        self.metric, self.mode, self.sign = self.metrics[0], self.modes[0], self.signs[0]
 
     def is_active(self, parameter, config):
         return all(config.get(parent) in values
@@ -57,18 +62,24 @@ class Task:
         return {**self.constants, **{p.name: p.at(u) for p, u in zip(self.parameters, units)}}
 
     def ask(self, what, **more):
-        return self.server.ask({"do": what, "task": self.name, "metric": self.metric, **more})
+        return self.server.ask({"do": what, "task": self.name, **more})
 
     def curve(self, config):
-        """Values, where more is better, and the seconds of each step."""
-        found, = self.ask("curves", configs=[config])
-        worst = -1e9
-        values = [self.sign * v if isinstance(v, (int, float)) else worst for v in found["values"]]
-        return [max(v, worst) for v in values], found["seconds"]
+        """Values, where more is better, and the seconds of each step; of several objectives a list
+        each step."""
+        found, = self.ask("curves", metrics=self.metrics, configs=[config])
+        curves = [[max(sign * v, WORST) if isinstance(v, (int, float)) else WORST for v in values]
+                  for sign, values in zip(self.signs, found["values"])]
+        return curves[0] if len(curves) == 1 else list(map(list, zip(*curves))), found["seconds"]
+
+    def reference(self, metric=None):
+        """tune's own."""
+        metric = metric or self.metric
+        return self.ask("reference", metric=metric, mode=self.modes[self.metrics.index(metric)])
 
     def ends(self, configs):
         """Last value, as it is, and time of whole trainings."""
-        return self.ask("ends", configs=configs)
+        return self.ask("ends", metric=self.metric, configs=configs)
 
 
 class Server:
@@ -85,12 +96,14 @@ class Server:
         return json.loads(answer)
 
     def tasks(self, metrics):
-        """`metrics`: those to take where a task has them, before its own first."""
+        """`metrics`: those to take where a task has them, before its own first. "a+b" are objectives
+        of which a task has both, and then only such tasks are wanted."""
         found = {}
         for told in self.ask({"do": "list"}):
             names = [m["name"] for m in told["metrics"]]
-            wanted = [m for m in metrics if m in names]
-            found[told["name"]] = Task(self, told, wanted[0] if wanted else None)
+            wanted = [m.split("+") for m in metrics if set(m.split("+")) <= set(names)]
+            if wanted or not any("+" in m for m in metrics):
+                found[told["name"]] = Task(self, told, wanted[0] if wanted else ())
         return found
 
     def restart(self):

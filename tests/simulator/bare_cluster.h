@@ -148,6 +148,8 @@ class BareSweep {
   BareSweep(const BareSweep&) = delete;
 
   void run_round();
+  // Of a sweep that is over, so that what is left in memory is the driver's and its store's.
+  void forget_nodes() { std::vector<BareNode>().swap(nodes_); }
   BareDriver& driver() { return driver_; }
   CountingStore& store() { return store_; }
   Duration spent() const { return spent_; }  // CPU time of the driver

@@ -16,6 +16,7 @@
 #include "schedulers/merit.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/results/warm_start.h"
+#include "tune/simulate/dominated_share.h"
 #include "tune/simulate/task_files.h"
 #include "tune/simulate/virtual_sweep.h"
 #include "tune/spec/experiment_identity.h"
@@ -85,14 +86,26 @@ TaskMetric default_metric(const Task& task, const std::string& asked) {
   return known == task.metrics().end() ? TaskMetric{} : *known;
 }
 
-// Found once for each objective of a task, unless they are given: a file with a map of tasks, each
-// with a map of metrics, for sweeps without constraints.
+// Found once for each metric of a task and constraints on it, unless they are given: a file with a
+// map of tasks, each with a map of metrics, for sweeps without constraints.
 class References {
  public:
   explicit References(const std::string& file) : file_(file) {
     if (!file.empty()) given_ = Config(parse_json(read_file(file), file));
   }
-  const Reference& of(const Task& task, const Objective& objective) {
+  // One a goal.
+  std::vector<Reference> of(const Task& task, const Objective& objective) {
+    std::vector<Reference> found;
+    for (const Goal& goal : goals_of(objective)) {
+      Objective one{goal.metric, goal.mode};
+      one.constraints = objective.constraints;
+      found.push_back(of_one(task, one));
+    }
+    return found;
+  }
+
+ private:
+  const Reference& of_one(const Task& task, const Objective& objective) {
     const auto key = std::pair(&task, tune::describe(objective));
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
@@ -109,7 +122,6 @@ class References {
     }
   }
 
- private:
   std::string file_;
   Config given_;
   std::map<std::pair<const Task*, std::string>, Reference> known_;
@@ -124,24 +136,18 @@ ExperimentSpec read_sweep(const std::string& sweep, const SimulateArguments& arg
   const TaskMetric metric = default_metric(task, arguments.metric);
   options.played = PlayedTask{task.space(), metric.name, metric.mode, budget_s};
   ExperimentSpec spec = spec_from_yaml_file(sweep, std::move(options));
-  if (!spec.options.objectives.empty()) {
-    refuse(
-        fmt::format("{}: objectives: regrets are of one metric, and it has several: play it "
-                    "with --set 'objectives=[{{metric: {}}}]'",
-                    sweep, spec.options.objectives.front().metric));
-  }
-  if (spec.options.metric.empty()) {
+  if (!spec.options.seed) spec.options.seed = 0;
+  const Objective objective = objective_of(spec);
+  if (goals_of(objective).empty()) {
     refuse(fmt::format("{}: metric: is missing, and {} does not say which: name one of its metrics",
                        sweep, task.name()));
   }
-  find_metric(task, spec.options.metric);
-  for (const Constraint& one : spec.options.constraints) find_metric(task, one.metric);
+  for (const std::string& metric : metrics_of(objective)) find_metric(task, metric);
   std::vector<Complaint> complaints;
   for (const SpaceComplaint& misfit : misfits(spec.options.config, task)) {
     complaints.push_back({.path = "config/" + misfit.path, .message = misfit.message});
   }
   if (!complaints.empty()) throw_complaints(sweep, complaints);
-  if (!spec.options.seed) spec.options.seed = 0;
   read_warm_start(spec);
   return spec;
 }
@@ -153,42 +159,73 @@ struct Played {
   std::string task;
   std::uint64_t seed = 0;
   VirtualRun run;
-  Reference reference;
-  double budget_s = 0;  // that fractions are taken of
+  std::vector<Reference> references;  // one a goal
+  double budget_s = 0;                // that fractions are taken of
   std::vector<double> regrets;
 
   void judge() {
     for (const double fraction : kFractions) {
-      const double value = run.best_at(fraction * budget_s).value_or(reference.median);
-      regrets.push_back(std::min(reference.regret(value), kWorstRegret));
+      const double at = fraction * budget_s;
+      regrets.push_back(references.size() > 1 ? regret_of_several(at) : regret_of_one(at));
     }
   }
-  Value describe(const SimulateArguments& arguments) const {
-    Value::List best;
-    for (const VirtualRun::Best& one : run.best) {
-      best.push_back(list({one.seconds, one.trials, one.value}));
+  double regret_of_one(double at) const {
+    const double value = run.best_at(at).value_or(references[0].median);
+    return std::min(references[0].regret(value), kWorstRegret);
+  }
+  // Of the box between the optima and the medians what no trial dominates.
+  double regret_of_several(double at) const {
+    std::vector<std::vector<double>> points = run.points_at(at);
+    for (std::vector<double>& point : points) {
+      for (std::size_t i = 0; i < point.size(); ++i) point[i] = references[i].regret(point[i]);
     }
+    return 1 - dominated_share(std::move(points));
+  }
+  // What regret is made of.
+  void describe_values(Value& line) const {
+    if (references.size() == 1) {
+      Value::List best;
+      for (const VirtualRun::Best& one : run.best) {
+        best.push_back(list({one.seconds, one.trials, one.value}));
+      }
+      line.set("optimum", references[0].optimum);
+      line.set("median", references[0].median);
+      line.set("best", Value::make_list(std::move(best)));
+      return;
+    }
+    Value::List optima, medians, points;
+    for (const Reference& one : references) {
+      optima.emplace_back(one.optimum);
+      medians.emplace_back(one.median);
+    }
+    for (const VirtualRun::Point& one : run.points) {
+      points.push_back(list({one.seconds, one.trials, one.trial.value, Value(one.values)}));
+    }
+    line.set("optimum", Value::make_list(std::move(optima)));
+    line.set("median", Value::make_list(std::move(medians)));
+    line.set("points", Value::make_list(std::move(points)));
+  }
+  Value describe(const SimulateArguments& arguments) const {
     Value last_steps = Value::make_map();
     for (const auto& [step, trials] : run.last_steps) last_steps.set(std::to_string(step), trials);
     const double trials = static_cast<double>(std::max<std::uint64_t>(run.trials, 1));
-    return Value{{"sweep", sweep},
-                 {"task", task},
-                 {"seed", seed},
-                 {"workers", arguments.workers},
-                 {"trainings", arguments.trainings},
-                 {"start_cost", arguments.start_cost},
-                 {"regret", Value(regrets)},
-                 {"trials", run.trials},
-                 {"launches", run.launches},
-                 {"steps", run.steps},
-                 {"seconds", run.seconds},
-                 {"budget_s", budget_s},
-                 {"last_steps", last_steps},
-                 {"ends_of_record", run.ends_of_record},
-                 {"optimum", reference.optimum},
-                 {"median", reference.median},
-                 {"best", Value::make_list(std::move(best))},
-                 {"suggestion_s", seconds(run.deciding) / trials}};
+    Value line{{"sweep", sweep},
+               {"task", task},
+               {"seed", seed},
+               {"workers", arguments.workers},
+               {"trainings", arguments.trainings},
+               {"start_cost", arguments.start_cost},
+               {"regret", Value(regrets)},
+               {"trials", run.trials},
+               {"launches", run.launches},
+               {"steps", run.steps},
+               {"seconds", run.seconds},
+               {"budget_s", budget_s},
+               {"last_steps", last_steps},
+               {"ends_of_record", run.ends_of_record}};
+    describe_values(line);
+    line.set("suggestion_s", seconds(run.deciding) / trials);
+    return line;
   }
 };
 
@@ -271,15 +308,15 @@ int simulate_command(const SimulateArguments& arguments) {
   VirtualOptions options{arguments.workers, arguments.start_cost, cpu_time};
   for (const auto& task : tasks) {
     for (const std::string& sweep : arguments.sweeps) {
-      // Its metric says which reference, whose time is the budget.
+      // Its metrics say which references, whose time is the budget.
       ExperimentSpec spec = read_sweep(sweep, arguments, *task, arguments.trainings > 0 ? 1 : 0);
-      const Reference& reference = references.of(*task, objective_of(spec));
-      const double budget_s = arguments.trainings * reference.training_s / arguments.workers;
+      const std::vector<Reference> found = references.of(*task, objective_of(spec));
+      const double budget_s = arguments.trainings * found[0].training_s / arguments.workers;
       if (arguments.trainings > 0) spec = read_sweep(sweep, arguments, *task, budget_s);
       const std::uint64_t first_seed = *spec.options.seed;
       for (std::uint32_t i = 0; i < arguments.seeds; ++i) {
         spec.options.seed = first_seed + i;
-        Played played{sweep, task->name(), first_seed + i, {}, reference, {}, {}};
+        Played played{sweep, task->name(), first_seed + i, {}, found, {}, {}};
         played.run = play(spec, *task, options);
         const double own_budget_s = spec.options.time_budget_s;
         played.budget_s = own_budget_s > 0 ? own_budget_s : played.run.seconds;

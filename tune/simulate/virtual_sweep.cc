@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/result_view.h"
 #include "core/wire.h"
+#include "schedulers/merit.h"
 #include "tune/control/controller.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/spec/experiment_identity.h"
@@ -31,7 +32,9 @@ struct Worker {
   Milestone until;
   Duration time_total{};
   Duration time_since_restore{};
-  std::optional<double> best;  // reported since it last waited, with the constraints kept
+  // Of the steps since it last waited that keep the constraints: of one metric the best value, of
+  // several those of the last step.
+  std::vector<double> counts;
 };
 
 class VirtualSweep {
@@ -42,8 +45,9 @@ class VirtualSweep {
         options_(options),
         controller_(controller_setup(spec, "/virtual")),
         objective_(objective_of(spec)),
-        metric_(find_metric(task, spec.options.metric)),
-        sign_(spec.options.mode == Mode::kMin ? -1 : 1) {}
+        goals_(goals_of(objective_)) {
+    for (const Goal& goal : goals_) places_.push_back(find_metric(task, goal.metric));
+  }
 
   VirtualRun run();
 
@@ -75,7 +79,11 @@ class VirtualSweep {
   void plan_step(TrialNumber trial, const Worker& worker, double extra_steps);
   void step(TrialNumber trial, Worker& worker);
   Reported report_of(TrialNumber trial, const Worker& worker, std::span<const double> values) const;
-  void count_best(Worker& worker);
+  void weigh(Worker& worker, std::span<const double> values) const;
+  void count(TrialNumber trial, Worker& worker);
+  bool is_better(double value, double than) const {
+    return goals_[0].mode == Mode::kMin ? value < than : value > than;
+  }
   void end(TrialNumber trial, Worker& worker, Outcome outcome);
   void finish();
 
@@ -84,8 +92,8 @@ class VirtualSweep {
   const VirtualOptions& options_;
   Controller controller_;
   Objective objective_;
-  std::size_t metric_;
-  double sign_;
+  std::vector<Goal> goals_;
+  std::vector<std::size_t> places_;  // of the goals' metrics
   Task::Given given_;
   ExperimentTime now_{};
   std::deque<Event> told_;
@@ -259,12 +267,8 @@ void VirtualSweep::step(TrialNumber trial, Worker& worker) {
   report.waiting = !report.final && reaches(report, worker.until);
   if (is_at_end && !is_stopped && !worker.curve->is_whole()) ++run_.ends_of_record;
 
-  const double value = values[metric_];
-  const bool is_better = !worker.best || sign_ * value > sign_ * *worker.best;
-  if (std::isfinite(value) && is_better && keeps_constraints(objective_, task_.metrics(), values)) {
-    worker.best = value;
-  }
-  if (report.final || report.waiting) count_best(worker);
+  weigh(worker, values);
+  if (report.final || report.waiting) count(trial, worker);
   tell(report);
   if (report.final) {
     end(trial, worker, Outcome::kCompleted);
@@ -292,11 +296,26 @@ Reported VirtualSweep::report_of(TrialNumber trial, const Worker& worker,
   return report;
 }
 
-void VirtualSweep::count_best(Worker& worker) {
-  if (!worker.best) return;
-  const double value = *std::exchange(worker.best, std::nullopt);
-  if (!run_.best.empty() && sign_ * value <= sign_ * run_.best.back().value) return;
-  run_.best.push_back({tune::seconds(now_), ended_, value});
+void VirtualSweep::weigh(Worker& worker, std::span<const double> values) const {
+  std::vector<double> found;
+  for (const std::size_t place : places_) found.push_back(values[place]);
+  const bool counts = std::ranges::all_of(found, [](double one) { return std::isfinite(one); }) &&
+                      keeps_constraints(objective_, task_.metrics(), values);
+  if (goals_.size() > 1) {
+    worker.counts = counts ? std::move(found) : std::vector<double>();
+  } else if (counts && (worker.counts.empty() || is_better(found[0], worker.counts[0]))) {
+    worker.counts = std::move(found);
+  }
+}
+
+void VirtualSweep::count(TrialNumber trial, Worker& worker) {
+  std::vector<double> values = std::exchange(worker.counts, {});
+  if (goals_.size() > 1) {
+    run_.points.push_back({tune::seconds(now_), ended_, trial, std::move(values)});
+  } else if (!values.empty() &&
+             (run_.best.empty() || is_better(values[0], run_.best.back().value))) {
+    run_.best.push_back({tune::seconds(now_), ended_, values[0]});
+  }
 }
 
 // The number of trials there may be, so that a table is not asked for more than it has.
@@ -325,6 +344,18 @@ std::optional<double> VirtualRun::best_at(double at_seconds) const {
   std::optional<double> found;
   for (const Best& one : best) {
     if (one.seconds <= at_seconds) found = one.value;
+  }
+  return found;
+}
+
+std::vector<std::vector<double>> VirtualRun::points_at(double at_seconds) const {
+  std::map<TrialNumber, const std::vector<double>*> last;
+  for (const Point& one : points) {
+    if (one.seconds <= at_seconds) last[one.trial] = &one.values;
+  }
+  std::vector<std::vector<double>> found;
+  for (const auto& [trial, values] : last) {
+    if (!values->empty()) found.push_back(*values);
   }
   return found;
 }

@@ -10,9 +10,10 @@
 // Proposals of a searcher that takes time for them are made at once, and take no virtual time.
 //
 // A step is known when its worker reports it. Values of steps that break the sweep's constraints do
-// not count. The best of the others counts from the next moment at which
-// the worker waits for a verdict or ends: until then a user would have to stop the training to get
-// it. Pausing and saving take no time; each launch may cost some steps' time.
+// not count. The best of the others counts from the next moment at which the worker waits for a
+// verdict or ends: until then a user would have to stop the training to get it. Of several
+// objectives no value of a trial is the best, and its last ones count, as in Analysis::pareto.
+// Pausing and saving take no time; each launch may cost some steps' time.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,14 @@ struct VirtualRun {
     std::uint64_t trials;  // that had ended by then
     double value;
   };
-  std::vector<Best> best;      // each better than the one before
+  std::vector<Best> best;  // each better than the one before; of several objectives: empty
+  struct Point {
+    double seconds;        // since when
+    std::uint64_t trials;  // that had ended by then
+    TrialNumber trial;
+    std::vector<double> values;  // of the objectives; empty: the trial's count no longer
+  };
+  std::vector<Point> points;   // of several objectives, in the order of time
   std::uint64_t trials = 0;    // that were begun
   std::uint64_t launches = 0;  // a paused trial has several
   std::uint64_t steps = 0;
@@ -51,11 +59,13 @@ struct VirtualRun {
 
   // The best value at that time; nothing: there was none yet.
   std::optional<double> best_at(double at_seconds) const;
+  // Under several objectives the last values of each trial that count at that time.
+  std::vector<std::vector<double>> points_at(double at_seconds) const;
 };
 
-// Plays the sweep to its end. Its seed and metric are set; its resources are not looked at: each
-// trial has a worker. Throws Error (kBadInput) when the task has not its metric or fewer trials
-// than it asks for, and what the controller says when it cannot go on.
+// Plays the sweep to its end. Its seed and metric or objectives are set; its resources are not
+// looked at: each trial has a worker. Throws Error (kBadInput) when the task has not its metrics or
+// fewer trials than it asks for, and what the controller says when it cannot go on.
 VirtualRun play(const ExperimentSpec& spec, const Task& task, const VirtualOptions& options);
 
 }  // namespace tune

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/refusal.h"
 #include "tune/cli/shell.h"
+#include "tune/simulate/dominated_share.h"
 #include "tune/simulate/said.h"
 #include "tune/spec/experiment_spec.h"
 
@@ -107,6 +108,53 @@ TEST_CASE("references can be given, so that others measure by the same") {
   CHECK_HAS(run("broken.json").err, "reading broken.json: ");
 }
 
+TEST_CASE("under several objectives regret is what no trial dominates between optima and medians") {
+  const Shell shell;
+  shell.write("several.yaml",
+              "num_samples: 12\nsearcher: random\nseed: 3\n"
+              "objectives: [{metric: val_accuracy}, {metric: time, mode: min}]\n");
+  const auto run = [&](std::vector<const char*> more) {
+    std::vector<const char*> arguments = {"simulate", "several.yaml",   "--tasks", tasks().c_str(),
+                                          "--task",   "tiny_curves/12", "--seeds", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = shell.tune(arguments);
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    return ended.out;
+  };
+  const Value found = parse_json(run({"--json"}), "the run");
+  const auto optimum = found.get<std::vector<double>>("optimum");
+  const auto median = found.get<std::vector<double>>("median");
+  REQUIRE(optimum.size() == 2);
+  REQUIRE(median.size() == 2);
+  CHECK(optimum[0] > median[0]);
+  CHECK(optimum[1] < median[1]);
+  const auto points = found.get<std::vector<Value>>("points");
+  CHECK(points.size() == 12);  // without a scheduler a trial counts at its end
+  std::vector<std::vector<double>> front;
+  for (const Value& point : points) {
+    std::vector<double> values;
+    for (const Value& value : point.list()[3].list()) values.push_back(value.as<double>());
+    REQUIRE(values.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      values[i] = (optimum[i] - values[i]) / (optimum[i] - median[i]);
+    }
+    front.push_back(values);
+  }
+  const auto regret = found.get<std::vector<double>>("regret");
+  CHECK(regret[2] == doctest::Approx(1 - dominated_share(front)));
+  CHECK(regret[2] < 1);
+  CHECK(regret[0] >= regret[1]);
+  CHECK(regret[1] >= regret[2]);
+  CHECK_HAS(run({}), fmt::format("{:.3f}", regret[2]));
+
+  shell.write("r.json", R"({"tiny_curves":{"12":{)"
+                        R"("val_accuracy":{"optimum":200,"median":-100,"training_s":7.5},)"
+                        R"("time":{"optimum":0,"median":1e9,"training_s":1}}}})");
+  const Value given = parse_json(run({"--json", "--references", "r.json"}), "the run");
+  CHECK(given.get<std::vector<double>>("optimum") == std::vector<double>{200, 0});
+}
+
 TEST_CASE("simulate refuses what it cannot play, and says why") {
   const Shell shell;
   shell.write("fifo.yaml", kFifo);
@@ -114,8 +162,9 @@ TEST_CASE("simulate refuses what it cannot play, and says why") {
       "other.yaml",
       "num_samples: 2\nconfig: {lr: {loguniform: [1e-3, 1]}, momentum: {uniform: [0, 1]}}\n");
   shell.write("loss.yaml", "num_samples: 2\nmetric: loss\nmode: min\n");
-  shell.write("several.yaml",
-              "num_samples: 2\nobjectives: [{metric: val_accuracy}, {metric: time, mode: min}]\n");
+  shell.write(
+      "several.yaml",
+      "num_samples: 2\nobjectives: [{metric: val_accuracy}, {metric: latency, mode: min}]\n");
   shell.write("bound.yaml", "num_samples: 2\nconstraints: [{metric: latency, max: 2}]\n");
   shell.write("wrong.yaml", "num_sampels: 2\n");
   std::filesystem::create_directory(shell.path() / "empty");
@@ -137,9 +186,8 @@ TEST_CASE("simulate refuses what it cannot play, and says why") {
   CHECK_HAS(why({"fifo.yaml", "--tasks", folder, "--task", "tiny_curves", "--metric", "acc"}),
             "tiny_curves/12 has no metric 'acc': it has time, val_accuracy");
   CHECK_HAS(why({"loss.yaml", "--tasks", folder}), "has no metric 'loss'");
-  CHECK_HAS(why({"several.yaml", "--tasks", folder}),
-            "several.yaml: objectives: regrets are of one metric, and it has several: play it with "
-            "--set 'objectives=[{metric: val_accuracy}]'");
+  CHECK_HAS(why({"several.yaml", "--tasks", folder, "--task", "tiny_curves"}),
+            "has no metric 'latency'");
   CHECK_HAS(why({"bound.yaml", "--tasks", folder}), "has no metric 'latency'");
   CHECK_HAS(why({"fifo.yaml", "--tasks", folder}), "-1 has no end");
   CHECK_HAS(why({"wrong.yaml", "--tasks", folder}), "wrong.yaml:1: num_sampels: unknown key");

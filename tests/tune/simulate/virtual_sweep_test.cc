@@ -323,6 +323,47 @@ TEST_CASE("under constraints only steps that keep them count, as does the refere
             "two: none of 10 configurations keeps the constraints: m (max); ms >= 91");
 }
 
+TEST_CASE("of several objectives each trial's last values count, when it waits or ends") {
+  // m and ms grow with every step; x 3 breaks the bound on ms at its last step alone.
+  RecordedTask recorded{"two", {{"x", uniform(0, 9)}}, {{"m", Mode::kMax}, {"ms", Mode::kMin}}, {}};
+  for (int i = 0; i < 4; ++i) {
+    const auto x = static_cast<double>(i);
+    std::vector<double> values;
+    for (int step = 1; step <= 3; ++step) {
+      values.push_back(step * (x + 1));
+      values.push_back(i == 3 && step == 3 ? 99 : step * (9 - x));
+    }
+    recorded.rows.push_back({"", {{"x", x}}, std::move(values), {1.0, 1.0, 1.0}, true});
+  }
+  const auto task = table_task(std::move(recorded));
+  RunOptions options;
+  options.config = {{"x", grid_search({0, 1, 2, 3})}};
+  options.objectives = {{"m", Mode::kMax}, {"ms", Mode::kMin}};
+  const auto played = [&] {
+    options.seed = 1;
+    std::vector<Complaint> complaints;
+    const ExperimentSpec spec = make_spec(options, "played", true, complaints);
+    REQUIRE(complaint_lines("", complaints) == "");
+    return play(spec, *task, {.workers = 4});
+  };
+  using Points = std::vector<std::vector<double>>;
+  const VirtualRun whole = played();
+  CHECK(whole.best.empty());
+  CHECK(whole.points_at(2.5).empty());
+  CHECK(whole.points_at(3) == Points{{3, 27}, {6, 24}, {9, 21}, {12, 99}});
+  options.scheduler = asha({.max_t = 3, .reduction_factor = 2, .rule = AshaRule::kTop});
+  const VirtualRun halved = played();
+  // The first at the rung goes on, and what comes after it is compared.
+  CHECK(halved.points_at(1) == Points{{1, 9}, {2, 8}, {3, 7}, {4, 6}});
+  CHECK(halved.points.size() > 4);
+  CHECK(halved.points_at(halved.seconds) != halved.points_at(1));
+  CHECK(halved.points_at(halved.seconds).size() == 4);
+  options.scheduler = {};
+  options.constraints = {{.metric = "ms", .max = 50}};
+  CHECK(played().points_at(3) == Points{{3, 27}, {6, 24}, {9, 21}});
+  CHECK(played().points.size() == 4);
+}
+
 TEST_CASE("random search over a table gets each row once") {
   RunOptions options;
   options.config = {{"x", uniform(0, 9)}};

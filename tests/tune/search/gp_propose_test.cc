@@ -12,6 +12,7 @@
 #include "core/wire.h"
 #include "tune/search/gp/candidates.h"
 #include "tune/search/gp/gp_proposer.h"
+#include "tune/search/normal_distribution.h"
 
 namespace tune::search::gp {
 namespace {
@@ -229,6 +230,28 @@ TEST_CASE("trials that all failed are searched on by chance") {
     sweep.history().end({i}, TrialEnd::kError);
   }
   CHECK(sweep.ask(1).front().origin == ProposalOrigin::kFallback);
+}
+
+TEST_CASE("under a scheduler that ends trials early less is known of the place that is proposed") {
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  sweep.best_of(20);
+  const auto proposed = [&](bool stopped_early) {
+    Question question{training_set(sweep.history()), sweep.fit(), 1};
+    CHECK_FALSE(question.known.stopped_early);
+    question.known.stopped_early = stopped_early;
+    RandomStream random(kSeed, "stopped_early", 0);
+    const Proposal proposal =
+        propose(question, sweep.encoding(), kNeverRandom, random).proposals.front();
+    REQUIRE(proposal.origin == ProposalOrigin::kModel);
+    const auto targets = targets_of(question.known.observations, kNeverRandom.targets);
+    const double best = *std::max_element(targets.begin(), targets.end());
+    const auto& [mean, deviation, acquisition] = *proposal.expected;
+    const double z = (mean - best - (stopped_early ? 1 : 0)) / deviation;
+    const double improvement = deviation * (normal_density(z) + z * normal_cdf(z));
+    CHECK(acquisition == doctest::Approx(std::log(improvement)));
+    return deviation;
+  };
+  CHECK(proposed(true) > 2 * proposed(false));
 }
 
 TEST_CASE("where trials diverge no more is proposed than by chance would be") {

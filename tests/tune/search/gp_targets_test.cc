@@ -102,6 +102,7 @@ TEST_CASE("without a scheduler that stops only trials that ended count") {
   CHECK(set.pending == std::vector<UnitPoint>{{0.1 * 2}, {0.1 * 3}});
   CHECK(set.results_known == 2);
   CHECK(set.pending_known == 2);
+  CHECK_FALSE(set.stopped_early);
 }
 
 TEST_CASE("a trial that runs on counts at the rung where another was kept back") {
@@ -115,6 +116,7 @@ TEST_CASE("a trial that runs on counts at the rung where another was kept back")
   CHECK(set.observations[0].result == ValueAt{3, 0.1 * 3});  // not of step 4
   CHECK(set.observations[1].result == ValueAt{3, 0.05 * 3});
   CHECK(set.pending == std::vector<UnitPoint>{{0.1 * 2}});
+  CHECK(set.stopped_early);
 }
 
 TEST_CASE("a trial that failed without a word is the worst, one that ended so says nothing") {

@@ -2,6 +2,12 @@
 // Schonlau and Welch, "Efficient Global Optimization of Expensive Black-Box Functions", 1998; of
 // its logarithm: Ament et al., "Unexpected Improvements to Expected Improvement", NeurIPS 2023).
 // Pure.
+//
+// Under a scheduler that ends trials early an improvement counts from kMarginUnderStopping above
+// the best (the margin xi of Lizotte, "Practical Bayesian Optimization", 2008, in standard
+// deviations of the targets), so that places of which the model knows little come before those near
+// the best. A bad proposal costs a few steps there instead of a whole training, and targets are
+// ranks, of which the best is not far above the next however much better a trial could be.
 #pragma once
 
 #include <Eigen/Core>
@@ -9,6 +15,8 @@
 #include "tune/search/gp/posterior.h"
 
 namespace tune::search::gp {
+
+inline constexpr double kMarginUnderStopping = 1;
 
 // Finite for any finite mean and best, also where the improvement itself is too small for a double.
 double log_expected_improvement(double mean, double standard_deviation, double best);

@@ -62,7 +62,8 @@ ModelOutcome Model::make(const TrainingSet& known, const std::vector<double>& ta
   used.in_haste = wanted.in_haste;
   std::optional<Posterior> posterior = Posterior::make(features, y, used, wanted.count);
   if (!posterior) return {{}, "the covariance is not positive definite"};
-  Model model(encoding, std::move(used), std::move(*posterior));
+  const double margin = known.stopped_early ? kMarginUnderStopping : 0;
+  Model model(encoding, std::move(used), std::move(*posterior), margin);
   if (wanted.in_haste) model.rough_.emplace(model.posterior_);
   model.best_points_ = best;
   for (const Observation& each : known.observations) model.trials_.push_back(each.trial);
@@ -82,7 +83,7 @@ void Model::follow(const std::vector<UnitPoint>& points) {
 }
 
 std::vector<Expectation> Model::expected(const Prediction& prediction) const {
-  const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best());
+  const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best() + margin_);
   std::vector<Expectation> expected;
   for (Eigen::Index i = 0; i < values.size(); ++i) {
     expected.push_back({prediction.mean[i], prediction.standard_deviation[i], values[i]});

@@ -57,14 +57,18 @@ class Model {
   const Fit& fit() const { return fit_; }
 
  private:
-  Model(const Encoding& encoding, Fit fit, Posterior posterior)
-      : encoding_(&encoding), fit_(std::move(fit)), posterior_(std::move(posterior)) {}
+  Model(const Encoding& encoding, Fit fit, Posterior posterior, double margin)
+      : encoding_(&encoding),
+        fit_(std::move(fit)),
+        posterior_(std::move(posterior)),
+        margin_(margin) {}
   std::vector<Expectation> expected(const Prediction& prediction) const;
   std::optional<Proposal> proposal_of(std::optional<Scored> found) const;
 
   const Encoding* encoding_;
   Fit fit_;
   Posterior posterior_;
+  double margin_;                                   // above the best, from where improvements count
   std::optional<RoughPosterior> rough_;             // in haste
   CandidatePool pool_;                              // then
   std::vector<UnitPoint> best_points_;              // of the observations, the best first

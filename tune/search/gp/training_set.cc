@@ -80,6 +80,7 @@ TrainingSet training_set(const History& history, const TrainingLimits& limits) {
   const SharedBlocks<KnownTrial>& trials = history.trials();
   const std::set<int> judged = judged_rungs(trials);
   TrainingSet set;
+  set.stopped_early = !judged.empty();
   std::vector<Counted> counted;
   std::vector<std::size_t> pending;
   for (std::size_t i = 0; i < trials.size(); ++i) {

@@ -34,6 +34,7 @@ struct TrainingSet {
   std::vector<std::uint64_t> fingerprints;  // of all trials, sorted
   std::uint32_t results_known = 0;          // of all trials, also those not taken
   std::uint32_t pending_known = 0;
+  bool stopped_early = false;  // a scheduler keeps back or ends trials
 };
 
 struct TrainingLimits {

@@ -77,7 +77,7 @@ TEST_CASE("auto searches a space with conditions and constraints by gp, and says
   const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "16", "--cpus", "2"});
   INFO(run.err);
   REQUIRE(run.code == 0);
-  CHECK_HAS(run.err, "searcher: gp, for 9 parameters and mean_accuracy");
+  CHECK_HAS(run.err, "searcher: gp, as 9 parameters are few enough for a model of mean_accuracy");
   const auto analysis = Analysis::load(box.path() / "results/latest");
   REQUIRE(analysis.trials().size() == 16);
   for (const auto& trial : analysis.trials()) {

@@ -106,10 +106,11 @@ TEST_CASE("a sweep that names no searcher gets one, says which, and is resumed w
   const std::string stop = "stop: {training_iteration: 2}\n";
   box.write("sweep.yaml", unnamed({.num_samples = 12, .rest = stop}));
   const Finished validated = box.tune({"validate", "sweep.yaml"});
-  CHECK_HAS(validated.out, ", searcher auto (gp, for 1 parameter and mean_accuracy)");
+  CHECK_HAS(validated.out,
+            ", searcher auto (gp, as 1 parameter is few enough for a model of mean_accuracy)");
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
   REQUIRE(run.code == 0);
-  CHECK_HAS(run.err, "searcher: gp, for 1 parameter and mean_accuracy\n");
+  CHECK_HAS(run.err, "searcher: gp, as 1 parameter is few enough for a model of mean_accuracy\n");
   CHECK(proposed(box, "origin").size() == 12);
   CHECK(parse_json(box.read("results/s/experiment.json"), "it").contains("searcher/auto"));
 

@@ -51,7 +51,8 @@ std::string told(const Encoding& encoding, const Objective& objective) {
     }
     return fmt::format("tpe, as {} are too many for gp, and {}", parameters, metric);
   }
-  return fmt::format("gp, for {} and {}", parameters, metric);
+  return fmt::format("gp, as {} {} few enough for a model of {}", parameters,
+                     encoding.size() == 1 ? "is" : "are", metric);
 }
 
 void name_model(std::vector<Proposal>& proposals, const char* name) {

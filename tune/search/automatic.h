@@ -35,7 +35,7 @@ inline constexpr std::size_t kMostByGp = 16;
 
 struct SearcherChoice {
   SearcherSpec searcher;
-  std::string told;  // "gp, for 7 parameters and loss"
+  std::string told;  // "gp, as 7 parameters are few enough for a model of loss"
 };
 
 // `values_change`: the scheduler gives trials other values than were proposed. `is_warm`: earlier

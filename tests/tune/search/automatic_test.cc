@@ -52,11 +52,16 @@ TEST_CASE("the choice before a sweep, and why") {
   for (const char* path : {"a", "b"}) wordy.set(path, choice(words));
   const SearchSpace computed = {{"a", 1}, {"b", sample_from([](const Config&) { return 2; })}};
   const std::vector<Case> cases = {
-      {"numbers", setup_of(kNumbers), "auto", "gp, for 2 parameters and loss"},
-      {"no end", setup_of(kNumbers, -1), "auto", "gp, for 2 parameters and loss"},
-      {"several", several, "auto", "gp, for 2 parameters and 2 objectives"},
-      {"bounded", bounded, "auto", "gp, for 2 parameters and loss under 1 constraint"},
-      {"conditions", setup_of(with_conditions()), "auto", "gp, for 4 parameters and loss"},
+      {"numbers", setup_of(kNumbers), "auto",
+       "gp, as 2 parameters are few enough for a model of loss"},
+      {"no end", setup_of(kNumbers, -1), "auto",
+       "gp, as 2 parameters are few enough for a model of loss"},
+      {"several", several, "auto",
+       "gp, as 2 parameters are few enough for a model of 2 objectives"},
+      {"bounded", bounded, "auto",
+       "gp, as 2 parameters are few enough for a model of loss under 1 constraint"},
+      {"conditions", setup_of(with_conditions()), "auto",
+       "gp, as 4 parameters are few enough for a model of loss"},
       {"many", setup_of(wide), "auto", "tpe, as 61 parameters are too many for gp, and loss"},
       {"wordy", setup_of(wordy), "auto",
        "tpe, as 2 parameters of 62 features are too many for gp, and loss"},
@@ -81,7 +86,7 @@ TEST_CASE("the choice before a sweep, and why") {
   CHECK_HAS(replaced.told, "the scheduler changes the values of trials itself");
   const SearcherChoice warm = choose_searcher(setup_of(kNumbers, 1), false, true);
   CHECK(warm.searcher.name() == "auto");
-  CHECK(warm.told == "gp, for 2 parameters and loss, after a warm start");
+  CHECK(warm.told == "gp, as 2 parameters are few enough for a model of loss, after a warm start");
 }
 
 TEST_CASE("auto is the default, and keeps to what every searcher keeps to") {

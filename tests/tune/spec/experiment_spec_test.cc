@@ -431,7 +431,8 @@ TEST_CASE("where no searcher is named, one is chosen, told and stored") {
   options.num_samples = 40;
   Made learning = make(options);
   REQUIRE(learning.complaints.empty());
-  CHECK(learning.spec.searcher_choice == "gp, for 1 parameter and accuracy");
+  CHECK(learning.spec.searcher_choice ==
+        "gp, as 1 parameter is few enough for a model of accuracy");
   CHECK(spec_round_trip(learning.spec).options.searcher.name() == "auto");
   CHECK(spec_round_trip(learning.spec).searcher_choice.empty());
   // Resumed with more trials, a search that was chosen to be random goes on as it is.
@@ -448,7 +449,8 @@ TEST_CASE("where no searcher is named, one is chosen, told and stored") {
   Made warm = make(options);
   REQUIRE(warm.complaints.empty());
   CHECK(warm.spec.options.searcher.name() == "auto");
-  CHECK(warm.spec.searcher_choice == "gp, for 1 parameter and accuracy, after a warm start");
+  CHECK(warm.spec.searcher_choice ==
+        "gp, as 1 parameter is few enough for a model of accuracy, after a warm start");
   options.searcher = gp();
   CHECK(make(options).spec.options.searcher.name() == "gp");
   CHECK(make(options).spec.searcher_choice.empty());

@@ -142,7 +142,7 @@ ExperimentSpec read_sweep(const std::string& sweep, const SimulateArguments& arg
     refuse(fmt::format("{}: metric: is missing, and {} does not say which: name one of its metrics",
                        sweep, task.name()));
   }
-  for (const std::string& metric : metrics_of(objective)) find_metric(task, metric);
+  for (const std::string& name : metrics_of(objective)) find_metric(task, name);
   std::vector<Complaint> complaints;
   for (const SpaceComplaint& misfit : misfits(spec.options.config, task)) {
     complaints.push_back({.path = "config/" + misfit.path, .message = misfit.message});

@@ -46,7 +46,7 @@ struct VirtualRun {
     double seconds;        // since when
     std::uint64_t trials;  // that had ended by then
     TrialNumber trial;
-    std::vector<double> values;  // of the objectives; empty: the trial's count no longer
+    std::vector<double> values;  // of the objectives; empty: none of the trial counts
   };
   std::vector<Point> points;   // of several objectives, in the order of time
   std::uint64_t trials = 0;    // that were begun

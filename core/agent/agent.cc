@@ -345,10 +345,11 @@ void AgentShell::act(TellWorker& action) {
   if (socket.has_backlog()) watch(action.worker, worker->second);
 }
 
-// Told once: it is the same for every trial.
+// Told once: it is the same for every trial. It names the node, as the driver shows equal warnings
+// once.
 void AgentShell::tell_of_memory(const std::string& why_unlimited) {
   if (why_unlimited.empty() || std::exchange(memory_told_, true)) return;
-  endpoint().send(Warning{why_unlimited});
+  endpoint().send(Warning{fmt::format("{}: {}", options_.hostname, why_unlimited)});
 }
 
 void AgentShell::act(RestWorker& action) {

@@ -33,9 +33,8 @@ MemoryLimits::~MemoryLimits() {
 std::string MemoryLimits::why_not() const {
   if (!cgroups_ || limits()) return {};
   return fmt::format(
-      "a trial's memory of {} is counted but not limited on this node, one that needs more may "
-      "take "
-      "others with it: {}",
+      "a trial's memory of {} is counted but not limited, one that needs more may take others with "
+      "it: {}",
       memory_text(limit_bytes_), cgroups_->why_not());
 }
 

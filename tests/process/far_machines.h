@@ -15,8 +15,8 @@ namespace tune {
 
 inline constexpr const char* kNoResults = "mount -t tmpfs none results";
 
-// An agent on a machine of its own, as far as files go: `mounts` stand there alone, as another file
-// system on `results`, and its temporary files are its own.
+// An agent on a machine of its own, as far as files and the name of the host go: `mounts`, such as
+// another file system on `results`, stand there alone, and its temporary files are its own.
 inline std::unique_ptr<Running> far_agent(Sandbox& box, const std::string& name, int cpus = 1,
                                           const std::string& mounts = kNoResults) {
   std::filesystem::create_directories(box.path() / name);
@@ -24,7 +24,7 @@ inline std::unique_ptr<Running> far_agent(Sandbox& box, const std::string& name,
   const std::string script =
       mounts + " && exec \"$0\" agent --name " + name + " --cpus " + std::to_string(cpus);
   std::unique_ptr<Running> agent(
-      new Running(box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
+      new Running(box.start({"unshare", "-rmu", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
   box.set("TMPDIR", "/tmp");
   return agent;
 }
@@ -49,7 +49,7 @@ struct FarMachines : Joinable {
 
 inline bool has_mounts() {
   const Sandbox box;
-  if (box.run({"unshare", "-rm", "sh", "-c", "mount -t tmpfs none ."}).code == 0) return true;
+  if (box.run({"unshare", "-rmu", "sh", "-c", "mount -t tmpfs none ."}).code == 0) return true;
   testing::skip("no mount namespaces here");
   return false;
 }

@@ -12,7 +12,7 @@
 set -euo pipefail
 
 readonly packages=(
-  g++ cmake ninja-build ccache pkg-config
+  g++ cmake make ninja-build ccache pkg-config
   libhiredis-dev libzmq3-dev cppzmq-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev
   libeigen3-dev liblbfgspp-dev libboost1.81-dev libcli11-dev libre2-dev libcurl4 doctest-dev
   zlib1g-dev libssl-dev libjpeg62-turbo-dev libpng-dev

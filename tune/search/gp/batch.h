@@ -28,7 +28,8 @@ class Batch {
     std::string trouble;  // why there is none
   };
   // Given the points whose results are not known.
-  using Make = std::function<Outcome(const std::vector<UnitPoint>& pending, const Wanted&)>;
+  using Make =
+      std::function<Outcome(const std::vector<UnitPoint>& pending, const Wanted&, RandomStream&)>;
 
   // `make` is called once, when a model is first needed. All must outlive this.
   Batch(const TrainingSet& known, const Encoding& encoding, const Options& options, Make make)
@@ -63,7 +64,8 @@ class Batch {
       return drawn(ProposalOrigin::kRandom, {}, random);
     }
     if (!outcome_.model && outcome_.trouble.empty()) {
-      outcome_ = make_(pending_, {static_cast<int>(count_), in_haste_});
+      outcome_ =
+          make_(pending_, {static_cast<int>(count_), in_haste_, options_.averaged_up_to}, random);
     }
     if (!outcome_.model) return drawn(ProposalOrigin::kFallback, outcome_.trouble, random);
     SomeModel& model = *outcome_.model;

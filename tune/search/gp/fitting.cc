@@ -81,13 +81,27 @@ double NegativeLogPosterior::operator()(const Eigen::VectorXd& theta, Eigen::Vec
   return value;
 }
 
+double NegativeLogPosterior::value(const Eigen::VectorXd& theta) const {
+  const Eigen::MatrixXd points = scaled(points_, theta.head(theta.size() - 1));
+  Eigen::MatrixXd all = covariance(points, points);
+  all.diagonal().setConstant(1 + noise_variance(theta[theta.size() - 1]));
+  const Eigen::LLT<Eigen::MatrixXd> factor(all);
+  if (factor.info() != Eigen::Success || !theta.allFinite()) return kNotDefinite;
+  const double half_determinant = factor.matrixLLT().diagonal().array().log().sum();
+  const Eigen::VectorXd whitened = factor.matrixL().solve(targets_);
+  Eigen::VectorXd gradient = Eigen::VectorXd::Zero(theta.size());
+  const double value =
+      0.5 * whitened.squaredNorm() + half_determinant + add_priors(theta, gradient);
+  return std::isfinite(value) ? value : kNotDefinite;
+}
+
 namespace {
 
 // Begins at `start`; what it finds is posterior.best(). Returns why it gave up, if it did.
-std::string optimise(NegativeLogPosterior& posterior, const Fit& start, int iterations) {
-  const auto d = static_cast<Eigen::Index>(start.log_length_scales.size());
+std::string optimise(NegativeLogPosterior& posterior, const Scales& start, int iterations) {
+  const auto d = static_cast<Eigen::Index>(start.log_lengths.size());
   Eigen::VectorXd theta(d + 1);
-  theta.head(d) = Eigen::Map<const Eigen::VectorXd>(start.log_length_scales.data(), d);
+  theta.head(d) = Eigen::Map<const Eigen::VectorXd>(start.log_lengths.data(), d);
   theta[d] = start.log_noise;
   Eigen::VectorXd low = Eigen::VectorXd::Constant(d + 1, -4);
   Eigen::VectorXd high = Eigen::VectorXd::Constant(d + 1, 4);
@@ -112,7 +126,9 @@ FitOutcome outcome_of(const NegativeLogPosterior& posterior, std::string trouble
     return {{}, trouble.empty() ? "the covariance is not positive definite" : trouble};
   }
   const Eigen::Index d = best.size() - 1;
-  return {Fit{{best.data(), best.data() + d}, best[d], last.results}, trouble};
+  Fit fit = last;
+  fit.scales = {{best.data(), best.data() + d}, best[d]};
+  return {std::move(fit), trouble};
 }
 
 }  // namespace
@@ -120,15 +136,17 @@ FitOutcome outcome_of(const NegativeLogPosterior& posterior, std::string trouble
 FitOutcome fitted(const Eigen::MatrixXd& points, const Eigen::VectorXd& targets, const Fit& last) {
   const Fit first = first_fit(static_cast<std::size_t>(points.rows()));
   NegativeLogPosterior posterior(points, targets);
-  std::string trouble = optimise(posterior, last, kIterations);
-  if (last.log_length_scales != first.log_length_scales) optimise(posterior, first, kIterations);
+  std::string trouble = optimise(posterior, last.scales, kIterations);
+  if (last.scales.log_lengths != first.scales.log_lengths) {
+    optimise(posterior, first.scales, kIterations);
+  }
   return outcome_of(posterior, std::move(trouble), last);
 }
 
 FitOutcome fitted_in_haste(const Eigen::MatrixXd& points, const Eigen::VectorXd& targets,
                            const Fit& last) {
   NegativeLogPosterior posterior(points, targets);
-  std::string trouble = optimise(posterior, last, kFewIterations);
+  std::string trouble = optimise(posterior, last.scales, kFewIterations);
   return outcome_of(posterior, std::move(trouble), last);
 }
 

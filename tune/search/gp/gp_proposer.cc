@@ -16,8 +16,8 @@ namespace tune::search::gp {
 namespace {
 
 bool is_finite(const Fit& fit) {
-  return std::isfinite(fit.log_noise) &&
-         std::ranges::all_of(fit.log_length_scales, [](double one) { return std::isfinite(one); });
+  const auto finite = [](double one) { return std::isfinite(one); };
+  return finite(fit.scales.log_noise) && std::ranges::all_of(fit.scales.log_lengths, finite);
 }
 
 Fit fit_of(const std::string& state) {

@@ -24,18 +24,21 @@ struct ModelOutcome;
 // The proposals that a model is to make.
 struct Wanted {
   int count = 1;
-  bool in_haste = false;  // with less effort for each
+  bool in_haste = false;           // with less effort for each
+  std::size_t averaged_up_to = 0;  // so many results, over draws of scales; not in haste
 };
 
 class Model {
  public:
   // Fits anew when that is due, from `fit` on. `pending` are the points whose results are not
   // known; there is room for those that are wanted. Nothing but a reason when there can be no
-  // model.
+  // model. While results are few, and not in haste, the acquisition is averaged over draws of the
+  // length scales (scale_draws.h).
   static ModelOutcome make(const TrainingSet& known, const std::vector<UnitPoint>& pending,
                            const Encoding& encoding, const Fit& fit, Targets targets,
-                           const Wanted& wanted);
-  // Of targets that are given, one for each observation, of about mean 0 and variance 1.
+                           const Wanted& wanted, RandomStream& random);
+  // Of targets that are given, one for each observation, of about mean 0 and variance 1; by the
+  // likeliest length scales alone.
   static ModelOutcome make(const TrainingSet& known, const std::vector<double>& targets,
                            const std::vector<UnitPoint>& pending, const Encoding& encoding,
                            const Fit& fit, const Wanted& wanted);
@@ -62,16 +65,20 @@ class Model {
         fit_(std::move(fit)),
         posterior_(std::move(posterior)),
         margin_(margin) {}
+  void average_over_draws(const Eigen::MatrixXd& features, const Eigen::VectorXd& targets,
+                          int count, RandomStream& random);
   std::vector<Expectation> expected(const Prediction& prediction) const;
+  std::vector<Expectation> expected_at(const std::vector<UnitPoint>& points) const;
   std::optional<Proposal> proposal_of(std::optional<Scored> found) const;
 
   const Encoding* encoding_;
   Fit fit_;
   Posterior posterior_;
-  double margin_;                                   // above the best, from where improvements count
-  std::optional<RoughPosterior> rough_;             // in haste
-  CandidatePool pool_;                              // then
-  std::vector<UnitPoint> best_points_;              // of the observations, the best first
+  std::vector<Posterior> by_draws_;      // to average over; empty: posterior_ alone counts
+  double margin_;                        // above the best, from where improvements count
+  std::optional<RoughPosterior> rough_;  // in haste
+  CandidatePool pool_;                   // then
+  std::vector<UnitPoint> best_points_;   // of the observations, the best first
   std::vector<std::optional<TrialNumber>> trials_;  // of the observations
 };
 

@@ -22,11 +22,12 @@ Eigen::VectorXd deviations(const Eigen::VectorXd& squares) {
 }  // namespace
 
 std::optional<Posterior> Posterior::make(const Eigen::MatrixXd& points,
-                                         const Eigen::VectorXd& targets, const Fit& fit, int more) {
+                                         const Eigen::VectorXd& targets, const Scales& scales,
+                                         int more) {
   Posterior made;
   made.log_length_scales_ = Eigen::Map<const Eigen::VectorXd>(
-      fit.log_length_scales.data(), static_cast<Eigen::Index>(fit.log_length_scales.size()));
-  made.noise_ = noise_variance(fit.log_noise);
+      scales.log_lengths.data(), static_cast<Eigen::Index>(scales.log_lengths.size()));
+  made.noise_ = noise_variance(scales.log_noise);
   made.observed_ = targets.size();
   made.size_ = points.cols();
   const Eigen::Index room = made.size_ + more;

@@ -27,7 +27,8 @@ class Posterior {
   // One column of `points` for each of `targets`, then those that are pending. Nothing when the
   // covariance is not positive definite. There is room for `more` believers.
   static std::optional<Posterior> make(const Eigen::MatrixXd& points,
-                                       const Eigen::VectorXd& targets, const Fit& fit, int more);
+                                       const Eigen::VectorXd& targets, const Scales& scales,
+                                       int more);
 
   Prediction predict(const Eigen::MatrixXd& points) const;
   // False, and nothing is changed, when it would no longer be positive definite.

@@ -10,10 +10,10 @@ namespace tune::search::gp {
 Answer propose(const Question& question, const Encoding& encoding, const Options& options,
                RandomStream& random) {
   using ModelBatch = Batch<Model>;
-  const auto make = [&](const std::vector<UnitPoint>& pending,
-                        const Wanted& wanted) -> ModelBatch::Outcome {
-    ModelOutcome outcome =
-        Model::make(question.known, pending, encoding, question.fit, options.targets, wanted);
+  const auto make = [&](const std::vector<UnitPoint>& pending, const Wanted& wanted,
+                        RandomStream& stream) -> ModelBatch::Outcome {
+    ModelOutcome outcome = Model::make(question.known, pending, encoding, question.fit,
+                                       options.targets, wanted, stream);
     return {std::move(outcome.model), std::move(outcome.trouble)};
   };
   ModelBatch batch(question.known, encoding, options, make);

@@ -29,6 +29,7 @@ struct Options {
   double random_share = 0.1;  // of the proposals after that
   Targets targets = Targets::kRankedWithinRungs;
   std::size_t searched_in_full = kFewProposals;  // of one question
+  std::size_t averaged_up_to = kFewResults;      // results; of one objective
 };
 
 struct Question {

@@ -357,8 +357,8 @@ class SeveralModel {
 SeveralAnswer propose_several(const SeveralQuestion& question, const Encoding& encoding,
                               const Options& options, RandomStream& random) {
   using SeveralBatch = Batch<SeveralModel>;
-  const auto make = [&](const std::vector<UnitPoint>& pending,
-                        const Wanted& wanted) -> SeveralBatch::Outcome {
+  const auto make = [&](const std::vector<UnitPoint>& pending, const Wanted& wanted,
+                        RandomStream&) -> SeveralBatch::Outcome {
     SeveralModel model(question, pending, encoding, options.targets, wanted);
     std::string trouble = model.trouble();
     if (!trouble.empty()) return {{}, std::move(trouble)};

@@ -153,8 +153,9 @@ void RedisServer::start() {
 
 // The data belong to another host then, and only its server may use them.
 void RedisServer::refuse_taken() const {
-  if (lock_->taken_by().empty()) return;
-  throw SupersededError(fmt::format("starting the store again: another host has taken {}",
+  const std::string by = lock_->taken_by();
+  if (by.empty()) return;
+  throw SupersededError(fmt::format("starting the store again: {} has taken over {}", by,
                                     options_.data_directory.string()));
 }
 

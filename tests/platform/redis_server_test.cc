@@ -250,7 +250,8 @@ TEST_CASE("a server that ends when another host has taken its folder writes noth
   REQUIRE(::poll(&ended, 1, 20'000) == 1);
   const auto before = fs::last_write_time(data);
   CHECK(server.take_end().empty());
-  CHECK_HAS(refusal([&] { server.await_end(); }, ErrorCode::kStore), "another host has taken");
+  CHECK_HAS(refusal([&] { server.await_end(); }, ErrorCode::kStore),
+            "process 12 of host node7 has taken over " + data.string());
   CHECK(fs::last_write_time(data) == before);
 }
 

@@ -7,7 +7,8 @@
 Each NAME is a `tune` program and a searcher; without any: random, tpe, gp and auto of this build. A
 sweep has so many trials of 27 steps, 4 at a time. Prints for each training and in the mean what the
 best loss is above the best of all, by what the median of random search is above it: 1 is random, 0
-the best. Above 4 counts as 4. Finished sweeps are lines of FILE; a second start does what is missing.
+the best. Above 4 counts as 4. Finished sweeps are lines of FILE; a second start does what is missing: a
+program that has changed needs another NAME or FILE.
 
 The spaces are as wide as users write them: beyond some learning rate training diverges.
 """

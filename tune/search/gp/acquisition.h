@@ -16,7 +16,7 @@
 
 namespace tune::search::gp {
 
-inline constexpr double kMarginUnderStopping = 1;
+inline constexpr double kMarginUnderStopping = 0.3;
 
 // Finite for any finite mean and best, also where the improvement itself is too small for a double.
 double log_expected_improvement(double mean, double standard_deviation, double best);

@@ -7,7 +7,8 @@
 // the best (the margin xi of Lizotte, "Practical Bayesian Optimization", 2008, in standard
 // deviations of the targets), so that places of which the model knows little come before those near
 // the best. A bad proposal costs a few steps there instead of a whole training, and targets are
-// ranks, of which the best is not far above the next however much better a trial could be.
+// ranks, of which the best is not far above the next however much better a trial could be. With a
+// margin of 1 a search of 40 trials goes from corner to corner of the space.
 #pragma once
 
 #include <Eigen/Core>

@@ -112,6 +112,20 @@ std::string why_wrong(const Pieces& pieces, const Piece& piece,
   return {};
 }
 
+// The first name in single braces, without a "$" before them, that a placeholder could have; empty:
+// none.
+std::string name_in_braces(const std::string& text, const std::vector<std::string>& parameters) {
+  for (std::size_t open = text.find('{'); open != std::string::npos;
+       open = text.find('{', open + 1)) {
+    const std::size_t close = text.find('}', open);
+    if (close == std::string::npos) break;
+    if (open > 0 && text[open - 1] == '$') continue;
+    std::string name = text.substr(open + 1, close - open - 1);
+    if (is_parameter(name, parameters) || is_fact(name)) return name;
+  }
+  return {};
+}
+
 // ---- Values as words ----------------------------------------------------------------------------
 
 std::string as_word(const Value& value) {
@@ -181,6 +195,20 @@ std::vector<WordComplaint> check_words(const std::vector<std::string>& words,
     }
   }
   return complaints;
+}
+
+std::vector<WordComplaint> lookalikes(const std::vector<std::string>& words,
+                                      const std::vector<std::string>& parameters) {
+  std::vector<WordComplaint> found;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (const Piece& piece : pieces_of(words[i]).all) {
+      const std::string name = piece.is_placeholder ? "" : name_in_braces(piece.text, parameters);
+      if (name.empty()) continue;
+      found.push_back(
+          {i, fmt::format("{{{}}} is passed on as it is; the value is ${{{}}}", name, name)});
+    }
+  }
+  return found;
 }
 
 std::vector<std::string> filled_words(const std::vector<std::string>& words, const Config& config,

@@ -47,6 +47,11 @@ std::vector<WordComplaint> check_words(const std::vector<std::string>& words,
                                        const std::vector<std::string>& parameters,
                                        bool has_program);
 
+// Words that are passed on as they are and look like a slip: "{lr}" where "${lr}" would be the
+// parameter.
+std::vector<WordComplaint> lookalikes(const std::vector<std::string>& words,
+                                      const std::vector<std::string>& parameters);
+
 // The command line of one trial. Throws Error (kBadInput) "command/3: ..." when the configuration
 // does not have a parameter, or a word would hold a zero byte.
 std::vector<std::string> filled_words(const std::vector<std::string>& words, const Config& config,

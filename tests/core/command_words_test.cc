@@ -97,6 +97,24 @@ TEST_CASE("words are checked against the parameters") {
   CHECK_HAS(wrong({"${}"}), "0: ${} is neither");
 }
 
+TEST_CASE("braces without a $ around what a placeholder could name are a likely slip") {
+  const Words parameters = {"lr", "model/layers"};
+  const auto told = [&](const std::string& word) {
+    const auto found = lookalikes({"p", word}, parameters);
+    if (found.empty()) return std::string();
+    CHECK(found.size() == 1);
+    CHECK(found[0].word == 1);
+    return found[0].message;
+  };
+  CHECK(told("--lr={lr}") == "{lr} is passed on as it is; the value is ${lr}");
+  CHECK_HAS(told("${lr}{}{x}{model/layers}"), "the value is ${model/layers}");
+  CHECK_HAS(told("{seed}"), "${seed}");
+  for (const char* word : {"${lr}", "$${lr}", "{}", "{x}", "{lr", "lr}", "{ lr }", "awk '{print}'"}) {
+    CAPTURE(word);
+    CHECK(told(word).empty());
+  }
+}
+
 TEST_CASE("every parameter is a variable") {
   const auto variables = parameter_variables(kConfig);
   CHECK(variables.at("TUNE_PARAM_lr") == "0.001");

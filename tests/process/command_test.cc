@@ -102,6 +102,24 @@ TEST_CASE("mistakes of a command are told before anything runs") {
   CHECK_FALSE(fs::exists(box.path() / "results"));
 }
 
+TEST_CASE("a parameter in braces without a $ is passed on, and said with its place") {
+  Sandbox box;
+  std::string text = sweep("echo 'tune: {\"loss\": 1}'", "");
+  text.replace(text.find("${x}"), 4, "'{x}'");
+  box.write("sweep.yaml", text);
+  const std::string said =
+      "sweep.yaml:1: command/4: {x} is passed on as it is; the value is ${x}\n";
+  const Finished dry = box.tune({"run", "sweep.yaml", "--dry"});
+  CHECK_HAS(dry.err, said);
+  CHECK_HAS(dry.out, " sh '{x}'\n");
+  CHECK_HAS(box.tune({"validate", "sweep.yaml"}).err, said);
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK_HAS(run.err, said);
+  CHECK(box.is_quiet());
+}
+
 TEST_CASE("an expression that never matches is said once, and the sweep has no best") {
   Sandbox box;
   box.write("sweep.yaml", sweep("echo accuracy 1", "report: {stdout: 'loss=(?P<loss>\\S+)'}\n"));

@@ -16,6 +16,7 @@
 #include "core/random.h"
 #include "core/strings.h"
 #include "tune/results/warm_start.h"
+#include "tune/spec/command_options.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/searcher_setup.h"
 
@@ -59,6 +60,7 @@ std::unique_ptr<Searcher> searcher_of(const ExperimentSpec& spec) {
 int dry_run(ExperimentSpec spec) {
   const bool drawn = !spec.options.seed;
   if (drawn) spec.options.seed = std::random_device()();
+  for (const std::string& remark : remarks_on(spec)) fmt::print(stderr, "{}\n", remark);
   const std::string learnt = read_warm_start(spec);
   if (!learnt.empty()) fmt::print(stderr, "{}\n", learnt);
   const auto searcher = searcher_of(spec);

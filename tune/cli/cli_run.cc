@@ -25,6 +25,7 @@
 #include "tune/results/warm_start.h"
 #include "tune/search/learning.h"
 #include "tune/show/make_reporter.h"
+#include "tune/spec/command_options.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/objectives.h"
 #include "tune/spec/overrides.h"
@@ -277,6 +278,7 @@ int validate_command(const ValidateArguments& arguments) {
   const bool drawn = !spec.options.seed;
   if (drawn) spec.options.seed = std::random_device()();
   if (arguments.pool) return print_pool(spec);
+  for (const std::string& remark : remarks_on(spec)) fmt::print(stderr, "{}\n", remark);
   const std::string learnt = read_warm_start(spec);
   if (!learnt.empty()) fmt::print(stderr, "{}\n", learnt);
   const auto searcher = searcher_of(spec);

@@ -91,7 +91,7 @@ void DriverShell::start() {
     if (const std::string warning = news_->record(record); !warning.empty()) say(warning);
   });
   experiment_->replay();
-  if (!request_.notice.empty()) say(request_.notice);
+  for (const std::string& notice : request_.notices) say(notice);
   if (experiment_->is_new() && !is_new()) {
     say("the journal is empty: the experiment begins anew");
   }

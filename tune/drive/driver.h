@@ -38,7 +38,7 @@ struct RunRequest {
   ZygoteSource zygote = {};
   // A file with the keys by which machines join; made when it is not there. Empty: keys of its own.
   std::filesystem::path keys = {};
-  std::string notice = {};                          // for the user, before all others; empty: none
+  std::vector<std::string> notices = {};            // for the user, before all others
   std::shared_ptr<ProgressReporter> reporter = {};  // never null when it runs
 };
 

@@ -11,6 +11,7 @@
 #include "core/store.h"
 #include "tune/export/loggers.h"
 #include "tune/results/warm_start.h"
+#include "tune/spec/command_options.h"
 #include "tune/spec/objectives.h"
 
 namespace tune {
@@ -18,7 +19,11 @@ namespace tune {
 ExperimentFolder start_experiment(RunRequest& request) {
   ExperimentSpec& spec = request.spec;
   check_loggers(spec);
-  if (request.resume.empty()) request.notice = read_warm_start(spec);
+  if (request.resume.empty()) {
+    request.notices = remarks_on(spec);
+    const std::string learnt = read_warm_start(spec);
+    if (!learnt.empty()) request.notices.push_back(learnt);
+  }
   const bool drawn = !spec.options.seed.has_value();
   if (drawn) spec.options.seed = std::random_device()();
   ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)

@@ -137,6 +137,10 @@ void check_restart(const CommandSpec& command, const RunOptions& options,
   }
 }
 
+std::vector<std::string> parameters_of(const RunOptions& options) {
+  return options.config.is_map() ? options.config.value_paths() : std::vector<std::string>();
+}
+
 }  // namespace
 
 void read_command(OptionReader& reader, CommandSpec& command) {
@@ -170,8 +174,7 @@ void read_command(OptionReader& reader, CommandSpec& command) {
 std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options) {
   std::vector<Complaint> complaints;
   check_programs(command, complaints);
-  const auto parameters =
-      options.config.is_map() ? options.config.value_paths() : std::vector<std::string>();
+  const auto parameters = parameters_of(options);
   for (WordComplaint& one : check_words(command.words, parameters, !command.program.empty())) {
     complaints.push_back({.path = word_path(one.word), .message = std::move(one.message)});
   }
@@ -184,6 +187,14 @@ std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOpt
   }
   check_restart(command, options, complaints);
   return complaints;
+}
+
+std::vector<std::string> remarks_on(const ExperimentSpec& spec) {
+  std::vector<std::string> remarks;
+  for (const WordComplaint& one : lookalikes(spec.command.words, parameters_of(spec.options))) {
+    remarks.push_back(with_places(spec, fmt::format("{}: {}", word_path(one.word), one.message)));
+  }
+  return remarks;
 }
 
 std::vector<std::string> zygote_command(const ExperimentSpec& spec) {

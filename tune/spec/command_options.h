@@ -19,6 +19,10 @@ void read_command(OptionReader& reader, CommandSpec& command);
 // more of the program than `restart` promises.
 std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options);
 
+// What a user may not have meant, though it can be run, one line each: "sweep.yaml:4: command/2:
+// {lr} is passed on as it is; ...".
+std::vector<std::string> remarks_on(const ExperimentSpec& spec);
+
 // The reason why a word that names a program names none; empty: it does, or only a placeholder's
 // value can tell.
 std::string why_no_program(const std::string& word);

@@ -172,7 +172,7 @@ TEST_CASE("a warm start counts from the first proposal on, and outlives the earl
   CHECK(json_of(box.tune({"replay", "results/b", "--json"})).get<bool>("same"));
   const Finished gone = box.tune({"run", "sweep.yaml", "--name", "c", "--warm-start", "results/a"});
   CHECK(gone.code == 2);
-  CHECK_HAS(gone.err, "warm_start/0: results/a holds no experiment");
+  CHECK_HAS(gone.err, "--warm-start: warm_start/0: results/a holds no experiment");
   CHECK_FALSE(fs::exists(box.path() / "results/c"));
 }
 

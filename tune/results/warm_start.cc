@@ -119,7 +119,8 @@ Found read_folder(const ExperimentSpec& spec, const Encoding& encoding, std::siz
     }
     return found;
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("warm_start/{}: {}", index, error.what()));
+    throw Error(error.code(),
+                with_places(spec, fmt::format("warm_start/{}: {}", index, error.what())));
   }
 }
 
@@ -163,9 +164,10 @@ std::string read_warm_start(ExperimentSpec& spec) {
     all.without_value += one.without_value;
   }
   if (all.trials.size() > kMostEarlierTrials) {
-    throw Error(ErrorCode::kBadInput, fmt::format("warm_start: these are {} trials, at most {} are "
-                                                  "read",
-                                                  all.trials.size(), kMostEarlierTrials));
+    throw Error(
+        ErrorCode::kBadInput,
+        with_places(spec, fmt::format("warm_start: these are {} trials, at most {} are read",
+                                      all.trials.size(), kMostEarlierTrials)));
   }
   std::string told = told_of(spec.options, all);
   spec.earlier = std::move(all.trials);

@@ -489,6 +489,16 @@ std::string complaint_line(const std::string& source, const Complaint& complaint
   return line;
 }
 
+// The place of the key, or of what it lies in; empty: none is known.
+std::string known_place(const ExperimentSpec& spec, std::string key) {
+  for (;;) {
+    if (const auto place = spec.places.find(key); place != spec.places.end()) return place->second;
+    const std::size_t slash = key.rfind('/');
+    if (slash == std::string::npos) return {};
+    key.resize(slash);
+  }
+}
+
 }  // namespace
 
 std::string place_of(const std::string& source, const Complaint& complaint) {
@@ -501,8 +511,8 @@ std::string with_places(const ExperimentSpec& spec, const std::string& lines) {
   for (std::size_t begin = 0; begin < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size() - 1) + 1;
     const std::string line = lines.substr(begin, end - begin);
-    const auto place = spec.places.find(line.substr(0, line.find(": ")));
-    if (place != spec.places.end()) text += place->second + ": ";
+    const std::string place = known_place(spec, line.substr(0, line.find(": ")));
+    if (!place.empty()) text += place + ": ";
     text += line;
     begin = end;
   }

@@ -71,7 +71,8 @@ struct Complaint {
 std::string complaint_lines(const std::string& source, const std::vector<Complaint>& all);
 // The place of a complaint: "sweep.yaml:4", or its option.
 std::string place_of(const std::string& source, const Complaint& complaint);
-// Puts the places of the spec before the lines that begin with a key: "trainable: ...".
+// Puts the places of the spec before the lines that begin with a key, or with a path below one:
+// "trainable: ...", "warm_start/0: ...".
 std::string with_places(const ExperimentSpec& spec, const std::string& lines);
 // Throws one Error (kBadInput) with all of them.
 [[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);

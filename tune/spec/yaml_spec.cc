@@ -292,7 +292,7 @@ void SweepReader::check_trainable() {
 void SweepReader::note_places() {
   std::vector<Complaint> keys;
   for (const char* key : {"plugin", "trainable", "python", "preload", "command", "report",
-                          "restart", "checkpoint/frequency", "scheduler", "pool"}) {
+                          "restart", "checkpoint/frequency", "scheduler", "pool", "warm_start"}) {
     keys.push_back({.path = key});
   }
   place_complaints(options_.overrides, tree_.lines, keys);

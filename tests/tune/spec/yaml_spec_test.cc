@@ -260,7 +260,9 @@ TEST_CASE("a spec remembers where the options stand that only a run can refuse")
   CHECK(with_places(spec, "plugin: no\ntrainable: no: such\ncheckpoint/frequency: 2") ==
         file + ":1: plugin: no\n--set trainable=Other: trainable: no: such\n" + file +
             ":6: checkpoint/frequency: 2");
+  CHECK(with_places(spec, "trainable/a/0: no") == "--set trainable=Other: trainable/a/0: no");
   CHECK(with_places(spec, "placing a trial: no") == "placing a trial: no");
+  CHECK(with_places(spec, "placing/a trial: no") == "placing/a trial: no");
   CHECK(with_places(spec, "").empty());
 }
 

@@ -84,6 +84,23 @@ double best_kept(SeveralSwept& swept) {
   return best;
 }
 
+TEST_CASE("with two objectives less is known of the places that are proposed, by the margin") {
+  const auto deviation = [](double margin) {
+    const gp::GpProposer proposer({.random_share = 0, .margin_of_several = margin});
+    double sum = 0;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      SeveralSwept swept(cube(4), two_bowls, seed);
+      swept.live(RandomProposer(), 8);
+      for (const Proposal& proposal : swept.ask(proposer, 8)) {
+        REQUIRE(proposal.origin == ProposalOrigin::kModel);
+        sum += proposal.expected->standard_deviation;
+      }
+    }
+    return sum;
+  };
+  CHECK(deviation(gp::Options().margin_of_several) > 1.5 * deviation(0));
+}
+
 TEST_CASE("gp and tpe find more of a front than random draws do") {
   const double drawn = mean_volume(RandomProposer(), 60);
   const double by_gp = mean_volume(gp::GpProposer({}), 60);

@@ -30,6 +30,7 @@ struct Options {
   Targets targets = Targets::kRankedWithinRungs;
   std::size_t searched_in_full = kFewProposals;  // of one question
   std::size_t averaged_up_to = kFewResults;      // results; of one objective
+  double margin_of_several = 0.6;                // objectives: see several.h
 };
 
 struct Question {

@@ -130,11 +130,12 @@ class Scalarisation {
 class SeveralModel {
  public:
   SeveralModel(const SeveralQuestion& question, const std::vector<UnitPoint>& pending,
-               const Encoding& encoding, Targets kind, const Wanted& wanted)
+               const Encoding& encoding, const Options& options, const Wanted& wanted)
       : encoding_(&encoding),
         goals_(question.goals),
         numbers_(question.goals),
         fits_(question.fits),
+        margin_(question.goals > 1 ? options.margin_of_several : 0),
         wanted_(wanted),
         pending_(pending) {
     for (const Observation& each : question.known.observations) {
@@ -143,7 +144,7 @@ class SeveralModel {
       numbers_ = std::max(numbers_, each.result.numbers.size());
     }
     fits_.resize(numbers_);
-    for (std::size_t goal = 0; goal < goals_; ++goal) add_goal(question, goal, kind);
+    for (std::size_t goal = 0; goal < goals_; ++goal) add_goal(question, goal, options.targets);
     for (std::size_t number = goals_; number < numbers_; ++number) add_constraint(question, number);
   }
 
@@ -199,10 +200,12 @@ class SeveralModel {
         worths.push_back(violation > 0 ? -1e6 - violation : scalar.of(model.targets_at(i)));
       }
       best = model.best_value(scalar, worths);
+      over = best.value_or(0) + model.margin_;
     }
     Scalarisation scalar;
     std::vector<double> worths;  // of the observations
     std::optional<double> best;
+    double over;  // this an improvement counts
   };
   struct Predictions {
     std::vector<Prediction> objectives;
@@ -308,7 +311,7 @@ class SeveralModel {
         means[j] = objectives[j].mean[static_cast<Eigen::Index>(i)];
         deviations[j] = objectives[j].standard_deviation[static_cast<Eigen::Index>(i)];
       }
-      const auto spread = aim.scalar.of(means, deviations, aim.best.value_or(0));
+      const auto spread = aim.scalar.of(means, deviations, aim.over);
       all[i] = {spread.mean, spread.standard_deviation, aim.best ? spread.log_improvement : 0};
     }
     for (std::size_t i = 0; i < constraints_.size(); ++i) {
@@ -342,6 +345,7 @@ class SeveralModel {
   std::size_t goals_;
   std::size_t numbers_;  // objectives and constraints
   std::vector<Fit> fits_;
+  double margin_;  // from which above the best an improvement counts
   Wanted wanted_;
   std::vector<UnitPoint> pending_;
   std::vector<UnitPoint> points_;   // observed
@@ -359,7 +363,7 @@ SeveralAnswer propose_several(const SeveralQuestion& question, const Encoding& e
   using SeveralBatch = Batch<SeveralModel>;
   const auto make = [&](const std::vector<UnitPoint>& pending, const Wanted& wanted,
                         RandomStream&) -> SeveralBatch::Outcome {
-    SeveralModel model(question, pending, encoding, options.targets, wanted);
+    SeveralModel model(question, pending, encoding, options, wanted);
     std::string trouble = model.trouble();
     if (!trouble.empty()) return {{}, std::move(trouble)};
     return {std::move(model), {}};

@@ -98,7 +98,7 @@ TEST_CASE("auto is the default, and keeps to what every searcher keeps to") {
             }),
             "searcher auto: there is no parameter 'start_up': it has none");
   tune::testing::check_searcher([] { return automatic().make(); }, setup_of(kNumbers, 12));
-  SearcherSetup setup = setup_of(with_conditions(), 40);
+  SearcherSetup setup = setup_of(with_conditions(), 16);
   setup.points_to_evaluate = {{{"lr", 0.5}}};
   tune::testing::check_searcher([] { return automatic().make(); }, setup);
 }

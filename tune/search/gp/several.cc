@@ -205,7 +205,7 @@ class SeveralModel {
     Scalarisation scalar;
     std::vector<double> worths;  // of the observations
     std::optional<double> best;
-    double over;  // this an improvement counts
+    double over = 0;  // an improvement counts from here
   };
   struct Predictions {
     std::vector<Prediction> objectives;

@@ -11,6 +11,9 @@
 #include "numbers.h"
 #include "tune/search/comparable_results.h"
 #include "tune/search/gp/gp_proposer.h"
+#include "tune/search/gp/several.h"
+#include "tune/search/gp/training_set.h"
+#include "tune/search/normal_distribution.h"
 #include "tune/search/nsga2/propose.h"
 #include "tune/search/several_swept.h"
 #include "tune/search/swept.h"
@@ -86,7 +89,7 @@ double best_kept(SeveralSwept& swept) {
 
 TEST_CASE("with two objectives less is known of the places that are proposed, by the margin") {
   const auto deviation = [](double margin) {
-    const gp::GpProposer proposer({.random_share = 0, .margin_of_several = margin});
+    const gp::GpProposer proposer({.random_share = 0, .margin = margin});
     double sum = 0;
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       SeveralSwept swept(cube(4), two_bowls, seed);
@@ -98,7 +101,7 @@ TEST_CASE("with two objectives less is known of the places that are proposed, by
     }
     return sum;
   };
-  CHECK(deviation(gp::Options().margin_of_several) > 1.5 * deviation(0));
+  CHECK(deviation(gp::Options().margin) > 1.15 * deviation(0));
 }
 
 TEST_CASE("gp and tpe find more of a front than random draws do") {
@@ -200,15 +203,64 @@ TEST_CASE("a large batch of gp for several objectives finds about what searches 
   CHECK(by_gp == after_batch(proposer));
 }
 
-TEST_CASE("a large batch of gp under a constraint mostly keeps it") {
+TEST_CASE("a large batch of gp under a constraint keeps it, or breaks it by little") {
+  // The best lies where the constraint is just kept, so that both sides are looked at there.
   SeveralSwept swept(cube(2), bowl_beside_wall, 1, kConstrained);
   const gp::GpProposer proposer({.random_share = 0});
   swept.live(proposer, 20);
   int kept = 0;
   for (const Proposal& each : swept.ask(proposer, 40)) {
-    kept += swept.tried(each.point).back() >= 0 ? 1 : 0;
+    kept += swept.tried(each.point).back() >= -0.01 ? 1 : 0;
   }
-  CHECK(kept > 24);  // of draws 16
+  CHECK(kept > 36);  // of draws 16
+}
+
+TEST_CASE("under a constraint gp has a margin where trials are ended early, as without one") {
+  SeveralSwept swept(
+      cube(2),
+      [](const Config& config) -> MeritNumbers {
+        return {bowl(config), 1};
+      },
+      1, kConstrained);
+  swept.live(RandomProposer(), 8);
+  const gp::Options options = {.random_share = 0, .averaged_up_to = 0};
+  for (const bool stopped_early : {false, true}) {
+    gp::SeveralQuestion question{gp::training_set(swept.known()), 1, {}};
+    question.known.stopped_early = stopped_early;
+    RandomStream random(1, "stopped_early", 0);
+    const Proposal proposal =
+        gp::propose_several(question, swept.encoding(), options, random).proposals.front();
+    REQUIRE(proposal.origin == ProposalOrigin::kModel);
+    const auto& [mean, deviation, acquisition] = *proposal.expected;
+    const double z = (mean - (stopped_early ? options.margin : 0)) / deviation;  // 0 is the best
+    const double improvement = deviation * (normal_density(z) + z * normal_cdf(z));
+    CHECK(acquisition == doctest::Approx(std::log(improvement)));
+  }
+}
+
+TEST_CASE("gp's search of a front averages over length scales while results are few") {
+  // A rate that diverges beyond a cliff, as in cliff(): of few results the likeliest scales are
+  // sure that other parameters do not matter.
+  const auto numbers = [](const Config& config) -> MeritNumbers {
+    const double rate = config.get<double>("x0"), other = config.get<double>("x1");
+    double rest = 0;
+    for (const char* name : {"x1", "x2", "x3", "x4"}) {
+      rest += std::pow(config.get<double>(name) - 0.4, 2);
+    }
+    if (rate > 0.7) return {-2 - rest, -2 - other};
+    return {rate - rest, -other * other - (rate - 0.3) * (rate - 0.3) / 2};
+  };
+  const auto deviation = [&](std::size_t averaged_up_to) {
+    const gp::GpProposer proposer({.random_share = 0, .averaged_up_to = averaged_up_to});
+    double sum = 0;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      SeveralSwept swept(cube(5), numbers, seed);
+      swept.live(RandomProposer(), 10);
+      sum += swept.ask(proposer, 1).front().expected->standard_deviation;
+    }
+    return sum;
+  };
+  CHECK(deviation(10) > 1.2 * deviation(9));
 }
 
 TEST_CASE("numbers that are not finite, alike or missing stop no gp") {

@@ -3,12 +3,12 @@
 // its logarithm: Ament et al., "Unexpected Improvements to Expected Improvement", NeurIPS 2023).
 // Pure.
 //
-// Under a scheduler that ends trials early an improvement counts from kMarginUnderStopping above
-// the best (the margin xi of Lizotte, "Practical Bayesian Optimization", 2008, in standard
-// deviations of the targets), so that places of which the model knows little come before those near
-// the best. A bad proposal costs a few steps there instead of a whole training, and targets are
-// ranks, of which the best is not far above the next however much better a trial could be. With a
-// margin of 1 a search of 40 trials goes from corner to corner of the space.
+// Under a scheduler that ends trials early, and with several objectives, an improvement counts from
+// a margin above the best (the margin xi of Lizotte, "Practical Bayesian Optimization", 2008, in
+// standard deviations of the targets), so that places of which the model knows little come before
+// those near the best. A bad proposal costs a few steps there instead of a whole training, and
+// targets are ranks, of which the best is not far above the next however much better a trial could
+// be. With a margin of 1 a search of 40 trials goes from corner to corner of the space.
 #pragma once
 
 #include <Eigen/Core>
@@ -16,8 +16,6 @@
 #include "tune/search/gp/posterior.h"
 
 namespace tune::search::gp {
-
-inline constexpr double kMarginUnderStopping = 0.3;
 
 // Finite for any finite mean and best, also where the improvement itself is too small for a double.
 double log_expected_improvement(double mean, double standard_deviation, double best);

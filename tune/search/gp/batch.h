@@ -64,8 +64,7 @@ class Batch {
       return drawn(ProposalOrigin::kRandom, {}, random);
     }
     if (!outcome_.model && outcome_.trouble.empty()) {
-      outcome_ =
-          make_(pending_, {static_cast<int>(count_), in_haste_, options_.averaged_up_to}, random);
+      outcome_ = make_(pending_, wanted(), random);
     }
     if (!outcome_.model) return drawn(ProposalOrigin::kFallback, outcome_.trouble, random);
     SomeModel& model = *outcome_.model;
@@ -73,6 +72,13 @@ class Batch {
                               : model.best_candidate(tried_, random);
     if (proposal) return std::move(*proposal);
     return drawn(ProposalOrigin::kFallback, "all candidates had been tried", random);
+  }
+
+  Wanted wanted() const {
+    return {.count = static_cast<int>(count_),
+            .in_haste = in_haste_,
+            .averaged_up_to = options_.averaged_up_to,
+            .margin = known_.stopped_early ? options_.margin : 0};
   }
 
   Proposal drawn(ProposalOrigin origin, std::string note, RandomStream& random) const {

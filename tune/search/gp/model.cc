@@ -8,6 +8,7 @@
 
 #include "tune/search/gp/acquisition.h"
 #include "tune/search/gp/fitting.h"
+#include "tune/search/gp/mixed_expectations.h"
 #include "tune/search/gp/scale_draws.h"
 
 namespace tune::search::gp {
@@ -35,44 +36,6 @@ Eigen::VectorXd as_vector(const std::vector<double>& values) {
   return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
 }
 
-// Of several predictions of the same points, all as likely.
-class MixedExpectations {
- public:
-  MixedExpectations(Eigen::Index points, std::size_t predictions)
-      : count_(static_cast<double>(predictions)),
-        mean_(Eigen::ArrayXd::Zero(points)),
-        square_(Eigen::ArrayXd::Zero(points)) {}
-
-  void add(const Prediction& prediction, const Eigen::VectorXd& log_improvement) {
-    mean_ += prediction.mean.array() / count_;
-    square_ += (prediction.mean.array().square() + prediction.standard_deviation.array().square()) /
-               count_;
-    log_improvements_.push_back(log_improvement);
-  }
-  std::vector<Expectation> all() const {
-    std::vector<Expectation> all;
-    for (Eigen::Index i = 0; i < mean_.size(); ++i) {
-      const double variance = std::max(square_[i] - mean_[i] * mean_[i], 0.0);
-      all.push_back({mean_[i], std::sqrt(variance), log_mean(i)});
-    }
-    return all;
-  }
-
- private:
-  double log_mean(Eigen::Index point) const {
-    double top = log_improvements_.front()[point];
-    for (const Eigen::VectorXd& each : log_improvements_) top = std::max(top, each[point]);
-    double sum = 0;
-    for (const Eigen::VectorXd& each : log_improvements_) sum += std::exp(each[point] - top);
-    return top + std::log(sum / count_);
-  }
-
-  double count_;
-  Eigen::ArrayXd mean_;
-  Eigen::ArrayXd square_;
-  std::vector<Eigen::VectorXd> log_improvements_;
-};
-
 // Of few results there may be several fits, and a better one than near the last: whether there was
 // a power of two meanwhile.
 bool needs_care(std::uint64_t before, std::uint64_t now) {
@@ -81,21 +44,10 @@ bool needs_care(std::uint64_t before, std::uint64_t now) {
 
 }  // namespace
 
-ModelOutcome Model::make(const TrainingSet& known, const std::vector<UnitPoint>& pending,
-                         const Encoding& encoding, const Fit& fit, Targets targets,
-                         const Wanted& wanted, RandomStream& random) {
-  const std::vector<double> scores = targets_of(known.observations, targets);
-  if (scores.empty()) return {{}, "all results are alike"};
-  ModelOutcome outcome = make(known, scores, pending, encoding, fit, wanted);
-  if (!outcome.model || wanted.in_haste || scores.size() > wanted.averaged_up_to) return outcome;
-  outcome.model->average_over_draws(all_features(known, pending, encoding), as_vector(scores),
-                                    wanted.count, random);
-  return outcome;
-}
-
 ModelOutcome Model::make(const TrainingSet& known, const std::vector<double>& targets,
                          const std::vector<UnitPoint>& pending, const Encoding& encoding,
-                         const Fit& fit, const Wanted& wanted) {
+                         const Fit& fit, const Wanted& wanted, RandomStream& random) {
+  if (targets.empty()) return {{}, "all results are alike"};
   const Eigen::MatrixXd features = all_features(known, pending, encoding);
   const Eigen::VectorXd y = as_vector(targets);
   Fit used = fit;
@@ -114,9 +66,12 @@ ModelOutcome Model::make(const TrainingSet& known, const std::vector<double>& ta
   used.in_haste = wanted.in_haste;
   std::optional<Posterior> posterior = Posterior::make(features, y, used.scales, wanted.count);
   if (!posterior) return {{}, "the covariance is not positive definite"};
-  const double margin = known.stopped_early ? kMarginUnderStopping : 0;
-  Model model(encoding, std::move(used), std::move(*posterior), margin);
-  if (wanted.in_haste) model.rough_.emplace(model.posterior_);
+  Model model(encoding, std::move(used), std::move(*posterior), wanted.margin);
+  if (wanted.in_haste) {
+    model.rough_.emplace(model.posterior_);
+  } else if (targets.size() <= wanted.averaged_up_to) {
+    model.average_over_draws(features, y, wanted.count, random);
+  }
   model.best_points_ = best_of(points_of(known.observations), targets);
   for (const Observation& each : known.observations) model.trials_.push_back(each.trial);
   return {std::move(model), {}};
@@ -140,12 +95,24 @@ Prediction Model::predict_roughly(const std::vector<UnitPoint>& points) const {
   return rough_->predict(features_of(points, *encoding_));
 }
 
+std::vector<Prediction> Model::predictions_by_draw(const std::vector<UnitPoint>& points) const {
+  const Eigen::MatrixXd features = features_of(points, *encoding_);
+  std::vector<Prediction> all;
+  for (const Posterior& each : draws()) all.push_back(each.predict(features));
+  return all;
+}
+
 void Model::follow(const std::vector<UnitPoint>& points) {
   rough_->follow(features_of(points, *encoding_));
 }
 
-std::vector<Expectation> Model::expected(const Prediction& prediction) const {
-  const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best() + margin_);
+std::span<const Posterior> Model::draws() const {
+  if (by_draws_.empty()) return {&posterior_, 1};
+  return by_draws_;
+}
+
+std::vector<Expectation> Model::expected(const Prediction& prediction, double best) const {
+  const Eigen::VectorXd values = log_expected_improvement(prediction, best + margin_);
   std::vector<Expectation> expected;
   for (Eigen::Index i = 0; i < values.size(); ++i) {
     expected.push_back({prediction.mean[i], prediction.standard_deviation[i], values[i]});
@@ -153,17 +120,13 @@ std::vector<Expectation> Model::expected(const Prediction& prediction) const {
   return expected;
 }
 
-// Mean and deviation are those of the mixture, the acquisition is the logarithm of the mean
-// improvement.
 std::vector<Expectation> Model::expected_at(const std::vector<UnitPoint>& points) const {
-  if (by_draws_.empty()) return expected(predict(points));
   const Eigen::MatrixXd features = features_of(points, *encoding_);
-  MixedExpectations mixed(features.cols(), by_draws_.size());
-  for (const Posterior& each : by_draws_) {
-    const Prediction prediction = each.predict(features);
-    mixed.add(prediction, log_expected_improvement(prediction, each.best() + margin_));
+  std::vector<std::vector<Expectation>> by_draw;
+  for (const Posterior& each : draws()) {
+    by_draw.push_back(expected(each.predict(features), each.best()));
   }
-  return mixed.all();
+  return mixed(by_draw);
 }
 
 std::optional<Proposal> Model::best_candidate(const TriedPoints& tried,
@@ -174,11 +137,12 @@ std::optional<Proposal> Model::best_candidate(const TriedPoints& tried,
 
 std::optional<Proposal> Model::best_candidate_in_haste(const TriedPoints& tried,
                                                        RandomStream& random) {
+  const double best = posterior_.best();
   const Following following = {
-      .score = [&](const auto& points) { return expected(predict_roughly(points)); },
+      .score = [&](const auto& points) { return expected(predict_roughly(points), best); },
       .follow = [&](const auto& points) { follow(points); },
       .unfollow = [&](std::size_t place) { unfollow(place); },
-      .expected = [&](std::size_t first) { return expected(predict_followed(first)); }};
+      .expected = [&](std::size_t first) { return expected(predict_followed(first), best); }};
   return proposal_of(pool_.best(best_points_, following, *encoding_, tried, random));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,6 @@
 #include "tune/search/gp/fit.h"
 #include "tune/search/gp/posterior.h"
 #include "tune/search/gp/rough_posterior.h"
-#include "tune/search/gp/targets.h"
 #include "tune/search/gp/training_set.h"
 #include "tune/search/proposal.h"
 #include "tune/search/tried_points.h"
@@ -26,22 +26,19 @@ struct Wanted {
   int count = 1;
   bool in_haste = false;           // with less effort for each
   std::size_t averaged_up_to = 0;  // so many results, over draws of scales; not in haste
+  double margin = 0;               // above the best, from where improvements count
 };
 
 class Model {
  public:
   // Fits anew when that is due, from `fit` on. `pending` are the points whose results are not
-  // known; there is room for those that are wanted. Nothing but a reason when there can be no
-  // model. While results are few, and not in haste, the acquisition is averaged over draws of the
+  // known; there is room for those that are wanted. Targets are given, one for each observation, of
+  // about mean 0 and variance 1. Nothing but a reason when there can be no model, as when there are
+  // none. While results are few, and not in haste, the acquisition is averaged over draws of the
   // length scales (scale_draws.h).
-  static ModelOutcome make(const TrainingSet& known, const std::vector<UnitPoint>& pending,
-                           const Encoding& encoding, const Fit& fit, Targets targets,
-                           const Wanted& wanted, RandomStream& random);
-  // Of targets that are given, one for each observation, of about mean 0 and variance 1; by the
-  // likeliest length scales alone.
   static ModelOutcome make(const TrainingSet& known, const std::vector<double>& targets,
                            const std::vector<UnitPoint>& pending, const Encoding& encoding,
-                           const Fit& fit, const Wanted& wanted);
+                           const Fit& fit, const Wanted& wanted, RandomStream& random);
 
   // The best of many candidates that were never tried, with what is expected of it and its
   // neighbours; nothing when all candidates were.
@@ -49,6 +46,8 @@ class Model {
   // The same in haste: in a small part of the time but for the first.
   std::optional<Proposal> best_candidate_in_haste(const TriedPoints& tried, RandomStream& random);
   Prediction predict(const std::vector<UnitPoint>& points) const;
+  // By each draw of the length scales; where there are none, by the likeliest.
+  std::vector<Prediction> predictions_by_draw(const std::vector<UnitPoint>& points) const;
   // In haste alone: of any points, and of points whose predictions are kept (rough_posterior.h).
   Prediction predict_roughly(const std::vector<UnitPoint>& points) const;
   void follow(const std::vector<UnitPoint>& points);
@@ -67,18 +66,19 @@ class Model {
         margin_(margin) {}
   void average_over_draws(const Eigen::MatrixXd& features, const Eigen::VectorXd& targets,
                           int count, RandomStream& random);
-  std::vector<Expectation> expected(const Prediction& prediction) const;
+  std::span<const Posterior> draws() const;  // to average over; never empty
+  std::vector<Expectation> expected(const Prediction& prediction, double best) const;
   std::vector<Expectation> expected_at(const std::vector<UnitPoint>& points) const;
   std::optional<Proposal> proposal_of(std::optional<Scored> found) const;
 
   const Encoding* encoding_;
   Fit fit_;
   Posterior posterior_;
-  std::vector<Posterior> by_draws_;      // to average over; empty: posterior_ alone counts
-  double margin_;                        // above the best, from where improvements count
-  std::optional<RoughPosterior> rough_;  // in haste
-  CandidatePool pool_;                   // then
-  std::vector<UnitPoint> best_points_;   // of the observations, the best first
+  std::vector<Posterior> by_draws_;                 // empty: posterior_ alone counts
+  double margin_;                                   // above the best, from where improvements count
+  std::optional<RoughPosterior> rough_;             // in haste
+  CandidatePool pool_;                              // then
+  std::vector<UnitPoint> best_points_;              // of the observations, the best first
   std::vector<std::optional<TrialNumber>> trials_;  // of the observations
 };
 

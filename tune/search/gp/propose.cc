@@ -12,8 +12,9 @@ Answer propose(const Question& question, const Encoding& encoding, const Options
   using ModelBatch = Batch<Model>;
   const auto make = [&](const std::vector<UnitPoint>& pending, const Wanted& wanted,
                         RandomStream& stream) -> ModelBatch::Outcome {
-    ModelOutcome outcome = Model::make(question.known, pending, encoding, question.fit,
-                                       options.targets, wanted, stream);
+    const std::vector<double> targets = targets_of(question.known.observations, options.targets);
+    ModelOutcome outcome =
+        Model::make(question.known, targets, pending, encoding, question.fit, wanted, stream);
     return {std::move(outcome.model), std::move(outcome.trouble)};
   };
   ModelBatch batch(question.known, encoding, options, make);

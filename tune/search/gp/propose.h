@@ -29,8 +29,8 @@ struct Options {
   double random_share = 0.1;  // of the proposals after that
   Targets targets = Targets::kRankedWithinRungs;
   std::size_t searched_in_full = kFewProposals;  // of one question
-  std::size_t averaged_up_to = kFewResults;      // results; of one objective
-  double margin_of_several = 0.6;                // objectives: see several.h
+  std::size_t averaged_up_to = kFewResults;      // results
+  double margin = 0.3;                           // of an improvement: see acquisition.h
 };
 
 struct Question {

@@ -15,6 +15,7 @@
 #include "tune/search/gp/candidate_pool.h"
 #include "tune/search/gp/candidate_search.h"
 #include "tune/search/gp/margins.h"
+#include "tune/search/gp/mixed_expectations.h"
 #include "tune/search/gp/model.h"
 #include "tune/search/normal_distribution.h"
 
@@ -130,12 +131,13 @@ class Scalarisation {
 class SeveralModel {
  public:
   SeveralModel(const SeveralQuestion& question, const std::vector<UnitPoint>& pending,
-               const Encoding& encoding, const Options& options, const Wanted& wanted)
+               const Encoding& encoding, const Options& options, const Wanted& wanted,
+               RandomStream& random)
       : encoding_(&encoding),
         goals_(question.goals),
         numbers_(question.goals),
         fits_(question.fits),
-        margin_(question.goals > 1 ? options.margin_of_several : 0),
+        margin_(question.goals > 1 ? options.margin : wanted.margin),
         wanted_(wanted),
         pending_(pending) {
     for (const Observation& each : question.known.observations) {
@@ -144,8 +146,12 @@ class SeveralModel {
       numbers_ = std::max(numbers_, each.result.numbers.size());
     }
     fits_.resize(numbers_);
-    for (std::size_t goal = 0; goal < goals_; ++goal) add_goal(question, goal, options.targets);
-    for (std::size_t number = goals_; number < numbers_; ++number) add_constraint(question, number);
+    for (std::size_t goal = 0; goal < goals_; ++goal) {
+      add_goal(question, goal, options.targets, random);
+    }
+    for (std::size_t number = goals_; number < numbers_; ++number) {
+      add_constraint(question, number, random);
+    }
   }
 
   // The reason why there is nothing to be learnt; mostly empty.
@@ -157,7 +163,7 @@ class SeveralModel {
   std::optional<Proposal> best_candidate(const TriedPoints& tried, RandomStream& random) const {
     const Aim aim(*this, random);
     const auto score = [&](const std::vector<UnitPoint>& points) {
-      return expected(predictions_at(points), aim);
+      return expected_at(points, aim);
     };
     return proposal_of(
         gp::best_candidate(best_of(points_, aim.worths), score, *encoding_, tried, random));
@@ -207,10 +213,6 @@ class SeveralModel {
     std::optional<double> best;
     double over = 0;  // an improvement counts from here
   };
-  struct Predictions {
-    std::vector<Prediction> objectives;
-    std::vector<Prediction> constraints;
-  };
 
   void for_all(const std::function<void(Model&)>& call) {
     for (Objective& each : objectives_) call(each.model);
@@ -222,23 +224,23 @@ class SeveralModel {
 
   // A number that is the same of all trials has none.
   std::optional<Model> fitted_to(const SeveralQuestion& question, std::size_t number,
-                                 const std::vector<double>& targets) {
-    if (targets.empty()) return std::nullopt;
+                                 const std::vector<double>& targets, RandomStream& random) {
     ModelOutcome outcome =
-        Model::make(question.known, targets, pending_, *encoding_, fits_[number], wanted_);
+        Model::make(question.known, targets, pending_, *encoding_, fits_[number], wanted_, random);
     if (!outcome.model) trouble_ = outcome.trouble;
     if (outcome.model) fits_[number] = outcome.model->fit();
     return std::move(outcome.model);
   }
-  void add_goal(const SeveralQuestion& question, std::size_t goal, Targets kind) {
+  void add_goal(const SeveralQuestion& question, std::size_t goal, Targets kind,
+                RandomStream& random) {
     std::vector<double> targets = targets_of(of_number(question.known.observations, goal), kind);
-    auto model = fitted_to(question, goal, targets);
+    auto model = fitted_to(question, goal, targets, random);
     if (model) objectives_.push_back({std::move(*model), std::move(targets)});
   }
-  void add_constraint(const SeveralQuestion& question, std::size_t number) {
+  void add_constraint(const SeveralQuestion& question, std::size_t number, RandomStream& random) {
     const MarginTargets margins =
         margin_targets(all_of_number(question.known.observations, number));
-    auto model = fitted_to(question, number, margins.targets);
+    auto model = fitted_to(question, number, margins.targets, random);
     if (model) constraints_.push_back({std::move(*model), margins.bound});
   }
 
@@ -282,42 +284,55 @@ class SeveralModel {
     return best;
   }
 
+  // Of objectives, then of constraints.
   template <class Predict>
-  Predictions predictions(const Predict& predict) const {
-    Predictions all;
-    for (const Objective& each : objectives_) all.objectives.push_back(predict(each.model));
-    for (const Constraint& each : constraints_) all.constraints.push_back(predict(each.model));
+  auto of_all(const Predict& predict) const {
+    std::vector<decltype(predict(objectives_.front().model))> all;
+    for (const Objective& each : objectives_) all.push_back(predict(each.model));
+    for (const Constraint& each : constraints_) all.push_back(predict(each.model));
     return all;
   }
-  Predictions predictions_at(const std::vector<UnitPoint>& points) const {
-    return predictions([&](const Model& model) { return model.predict(points); });
+  std::vector<Prediction> rough_predictions_at(const std::vector<UnitPoint>& points) const {
+    return of_all([&](const Model& model) { return model.predict_roughly(points); });
   }
-  Predictions rough_predictions_at(const std::vector<UnitPoint>& points) const {
-    return predictions([&](const Model& model) { return model.predict_roughly(points); });
-  }
-  Predictions predictions_followed(std::size_t first) const {
-    return predictions([&](const Model& model) { return model.predict_followed(first); });
+  std::vector<Prediction> predictions_followed(std::size_t first) const {
+    return of_all([&](const Model& model) { return model.predict_followed(first); });
   }
 
-  std::vector<Expectation> expected(const Predictions& predictions, const Aim& aim) const {
-    const std::vector<Prediction>& objectives = predictions.objectives;
-    const Prediction& any =
-        objectives.empty() ? predictions.constraints.front() : objectives.front();
-    std::vector<Expectation> all(static_cast<std::size_t>(any.mean.size()));
-    std::vector<double> means(objectives.size());
-    std::vector<double> deviations(objectives.size());
-    for (std::size_t i = 0; i < all.size() && !objectives.empty(); ++i) {
-      for (std::size_t j = 0; j < objectives.size(); ++j) {
-        means[j] = objectives[j].mean[static_cast<Eigen::Index>(i)];
-        deviations[j] = objectives[j].standard_deviation[static_cast<Eigen::Index>(i)];
+  std::vector<Expectation> expected(const std::vector<Prediction>& predictions,
+                                    const Aim& aim) const {
+    const std::size_t goals = objectives_.size();
+    std::vector<Expectation> all(static_cast<std::size_t>(predictions.front().mean.size()));
+    std::vector<double> means(goals);
+    std::vector<double> deviations(goals);
+    for (std::size_t i = 0; i < all.size() && goals > 0; ++i) {
+      for (std::size_t j = 0; j < goals; ++j) {
+        means[j] = predictions[j].mean[static_cast<Eigen::Index>(i)];
+        deviations[j] = predictions[j].standard_deviation[static_cast<Eigen::Index>(i)];
       }
       const auto spread = aim.scalar.of(means, deviations, aim.over);
       all[i] = {spread.mean, spread.standard_deviation, aim.best ? spread.log_improvement : 0};
     }
     for (std::size_t i = 0; i < constraints_.size(); ++i) {
-      add_chances(predictions.constraints[i], constraints_[i].bound, all);
+      add_chances(predictions[goals + i], constraints_[i].bound, all);
     }
     return all;
+  }
+
+  // The mean over draws of the length scales. A process with fewer draws begins again with its
+  // first.
+  std::vector<Expectation> expected_at(const std::vector<UnitPoint>& points, const Aim& aim) const {
+    const auto by_process =
+        of_all([&](const Model& model) { return model.predictions_by_draw(points); });
+    std::size_t draws = 0;
+    for (const auto& each : by_process) draws = std::max(draws, each.size());
+    std::vector<std::vector<Expectation>> by_draw;
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+      std::vector<Prediction> together;
+      for (const auto& each : by_process) together.push_back(each[draw % each.size()]);
+      by_draw.push_back(expected(together, aim));
+    }
+    return mixed(by_draw);
   }
 
   // That a constraint is kept, given the predictions of its margins.
@@ -362,8 +377,8 @@ SeveralAnswer propose_several(const SeveralQuestion& question, const Encoding& e
                               const Options& options, RandomStream& random) {
   using SeveralBatch = Batch<SeveralModel>;
   const auto make = [&](const std::vector<UnitPoint>& pending, const Wanted& wanted,
-                        RandomStream&) -> SeveralBatch::Outcome {
-    SeveralModel model(question, pending, encoding, options, wanted);
+                        RandomStream& stream) -> SeveralBatch::Outcome {
+    SeveralModel model(question, pending, encoding, options, wanted, stream);
     std::string trouble = model.trouble();
     if (!trouble.empty()) return {{}, std::move(trouble)};
     return {std::move(model), {}};

@@ -18,9 +18,10 @@
 // process for each objective keeps what it has learnt, and is smooth where a minimum of several is
 // not. The expectation for two objectives and more has no formula then: it is a mean over 32 draws,
 // the improvement of each smoothed (as in Ament et al., see acquisition.h), so that it never
-// vanishes. With two objectives and more an improvement counts from .6 above the best (the margin
-// of acquisition.h), whether trials are stopped early or not: places of which little is known come
-// first, and the front is found further out.
+// vanishes. While results are few it is averaged over draws of length scales as with one objective;
+// the processes' draws are taken one by one, as they do not depend on each other. With two
+// objectives and more an improvement counts from the margin of acquisition.h above the best whether
+// trials are stopped early or not: the front is found further out.
 #pragma once
 
 #include <cstddef>

@@ -32,10 +32,10 @@ struct Wanted {
 class Model {
  public:
   // Fits anew when that is due, from `fit` on. `pending` are the points whose results are not
-  // known; there is room for those that are wanted. Targets are given, one for each observation, of
-  // about mean 0 and variance 1. Nothing but a reason when there can be no model, as when there are
-  // none. While results are few, and not in haste, the acquisition is averaged over draws of the
-  // length scales (scale_draws.h).
+  // known; there is room for those that are wanted. There is a target for each observation, of about
+  // mean 0 and variance 1, or none at all. Nothing but a reason when there can be no model. While
+  // results are few, and not in haste, the acquisition is averaged over draws of the length scales
+  // (scale_draws.h).
   static ModelOutcome make(const TrainingSet& known, const std::vector<double>& targets,
                            const std::vector<UnitPoint>& pending, const Encoding& encoding,
                            const Fit& fit, const Wanted& wanted, RandomStream& random);

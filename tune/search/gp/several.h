@@ -19,9 +19,10 @@
 // not. The expectation for two objectives and more has no formula then: it is a mean over 32 draws,
 // the improvement of each smoothed (as in Ament et al., see acquisition.h), so that it never
 // vanishes. While results are few it is averaged over draws of length scales as with one objective;
-// the processes' draws are taken one by one, as they do not depend on each other. With two
-// objectives and more an improvement counts from the margin of acquisition.h above the best whether
-// trials are stopped early or not: the front is found further out.
+// the first draw of one process goes with the first of the others, and so on, as they do not depend
+// on each other. With two objectives and more an improvement counts from the margin of
+// acquisition.h above the best whether trials are stopped early or not: the front is found further
+// out.
 #pragma once
 
 #include <cstddef>

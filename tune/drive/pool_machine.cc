@@ -20,7 +20,7 @@ void PoolMachine::on_started(Number number, const std::string& id) {
 
 void PoolMachine::on_not_started(Number number, const std::string& why) {
   local_[number].not_started = why;
-  unsure_since_ = now_;  // an answer may be lost, and the job be there
+  doubt();  // an answer may be lost, and the job be there
 }
 
 void PoolMachine::on_listed(std::vector<ListedAllocation> listed, Time asked_at,
@@ -45,7 +45,7 @@ void PoolMachine::on_stopped(Number number, const std::string& why_not) {
     local.is_stopped = true;
     return;
   }
-  unsure_since_ = now_;
+  doubt();
   local.stop_is_asked = false;
   local.stop_failed_at = now_;
   if (!told_stops_.insert(number).second) return;
@@ -75,6 +75,11 @@ void PoolMachine::look(Time now, const PoolBook& book, const PoolScene& scene) {
   list_when_due(book);
 }
 
+void PoolMachine::doubt() {
+  unsure_since_ = now_;
+  sure_lists_ = 0;
+}
+
 // An allocation of ours that the journal does not know any more is nobody's, unless its agent is
 // there all the same: the engine had said too early that it is gone. It is stopped until the engine
 // has it no more: a stop may fail, or the engine's answer to it be lost.
@@ -83,7 +88,7 @@ void PoolMachine::stop_orphan(const ListedAllocation& one, const PoolScene& scen
   const bool has_node = std::ranges::any_of(
       scene.nodes, [&](const auto& node) { return node.allocation == one.number; });
   if (has_node) return;
-  unsure_since_ = now_;
+  doubt();
   const auto [at, is_new] = orphans_.try_emplace(one.number, now_);
   if (!is_new && now_ - at->second < kParting) return;
   at->second = now_;
@@ -94,7 +99,7 @@ void PoolMachine::take_list(const PoolBook& book, const PoolScene& scene) {
   if (!list_) return;
   const auto [asked_at, listed, silent_hosts] = *std::exchange(list_, std::nullopt);
   const bool is_sure = unsure_since_ && asked_at >= *unsure_since_ + kUnseen;
-  if (is_sure && silent_hosts.empty()) unsure_since_.reset();
+  if (is_sure && silent_hosts.empty() && ++sure_lists_ == kSureLists) unsure_since_.reset();
   std::set<Number> seen;
   for (const ListedAllocation& one : listed) {
     if (!book.open().contains(one.number)) {
@@ -226,7 +231,7 @@ void PoolMachine::stop(Number number, const Allocation& one, Local& local) {
 
 void PoolMachine::end(Number number, const Allocation& one, AllocationFault fault,
                       std::string why) {
-  unsure_since_ = now_;  // the engine may be wrong, and the job be there
+  doubt();  // the engine may be wrong, and the job be there
   const Local& local = local_[number];
   const bool was_given_back = local.is_drained || local.stop_is_asked;
   // The driver before this one may not have lived to start it, or have been where its engine lists
@@ -381,7 +386,7 @@ void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene, const 
       --stay;
       local_[node->allocation].is_drained = true;
     } else {
-      unsure_since_ = now_;
+      doubt();
     }
     was_in_vain = scene.wanted > 0 && waits;
     told_to_leave_.insert(node->agent);

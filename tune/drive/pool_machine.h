@@ -107,10 +107,13 @@ class PoolMachine {
   static constexpr Time kLastBackOff = std::chrono::minutes(10);
   static constexpr std::uint32_t kBadStarts = 3;  // in a row, and it stops asking
   static constexpr std::uint32_t kBadSubmissions = 10;
-  static constexpr Time kSoon = std::chrono::seconds(1);        // between two lists, at least
-  static constexpr Time kParting = std::chrono::seconds(30);    // from an agent's end to its job's
-  static constexpr Time kRejoin = std::chrono::seconds(60);     // for agents of an earlier driver
-  static constexpr Time kUnseen = std::chrono::seconds(10);     // for a start of an earlier driver
+  static constexpr Time kSoon = std::chrono::seconds(1);      // between two lists, at least
+  static constexpr Time kParting = std::chrono::seconds(30);  // from an agent's end to its job's
+  static constexpr Time kRejoin = std::chrono::seconds(60);   // for agents of an earlier driver
+  static constexpr Time kUnseen = std::chrono::seconds(10);   // for a start of an earlier driver
+  // Lists that show nothing of what the book has ended, before no more are asked for: one may call
+  // ended what runs.
+  static constexpr int kSureLists = 2;
   static constexpr Time kSilent = std::chrono::seconds(5);      // of an agent, before it is gone
   static constexpr Time kStopAgain = std::chrono::seconds(15);  // after a stop that failed
   static constexpr int kPartWait = 6;  // times `idle`: a node's first wait for the rest of a group
@@ -163,6 +166,7 @@ class PoolMachine {
 
   void take_list(const PoolBook& book, const Scene& scene);
   void stop_orphan(const ListedAllocation& one, const Scene& scene);
+  void doubt();
   void look_at(Number number, const Allocation& one, const PoolBook& book, const Scene& scene);
   bool tell_news(Number number, const Allocation& one, Local& local);
   void look_for_start(Number number, const Allocation& one, const PoolBook& book, Local& local);
@@ -213,6 +217,7 @@ class PoolMachine {
   std::set<AgentNumber> told_gone_;
   std::map<Number, Time> orphans_;    // that were stopped, and when
   std::optional<Time> unsure_since_;  // whether the engine has what the book does not
+  int sure_lists_ = 0;                // asked for long enough after that
 
   bool is_listing_ = false;
   std::optional<Time> listed_at_;  // asked then, at last

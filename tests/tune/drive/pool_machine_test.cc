@@ -488,6 +488,29 @@ TEST_CASE("an allocation that was called ended once, and is there, is found and 
   CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
 }
 
+TEST_CASE("an allocation that was called ended twice, and is there, is found and stopped") {
+  PoolScript pool;
+  pool.scene_.wanted = 1;
+  pool.look();
+  pool.start_all();
+  pool.scene_.wanted = 0;
+  pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
+  REQUIRE(pool.book_.open().empty());
+  pool.pass(PoolMachine::kUnseen);
+  pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
+  pool.list({{.number = 1, .state = kJobRunning, .id = "job1"}});
+  CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
+  // It has been told to stop; two lists without it, and the engine is left alone.
+  pool.pass(PoolMachine::kUnseen);
+  for (int i = 0; i < PoolMachine::kSureLists; ++i) {
+    CHECK(pool.machine_.is_unsure());
+    pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
+  }
+  CHECK_FALSE(pool.machine_.is_unsure());
+  pool.pass(std::chrono::hours(1));
+  CHECK_FALSE(pool.is_listing_);
+}
+
 TEST_CASE("an engine that does not list is told of once, and nothing is ended by it") {
   PoolScript script({.places = 1});
   script.scene_.wanted = 1;

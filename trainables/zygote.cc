@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -30,6 +31,7 @@
 namespace tune {
 namespace {
 
+constexpr int kIgnored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};  // by the zygote
 constexpr std::size_t kMaxErrorBytes = kMaxSpawnPacketBytes / 2;
 
 struct Spawn {
@@ -91,14 +93,27 @@ std::optional<Spawn> receive(int control) {
   return spawn;
 }
 
-void restore_default_signals(pid_t agent) {
-  obey_only(agent);
+bool is_ignored(int signal) {
+  return std::ranges::find(kIgnored, signal) != std::end(kIgnored);
+}
+
+// What the program has set counts no more, here and in the workers: to set each signal anew in
+// every one of them would be sixty calls.
+void forget_signals_of_program() {
   for (int signal = 1; signal < NSIG; ++signal) {
-    if (!is_of_agent(signal)) std::signal(signal, SIG_DFL);
+    std::signal(signal, is_ignored(signal) ? SIG_IGN : SIG_DFL);
   }
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// In a worker to be.
+void take_signals(pid_t agent) {
+  obey_only(agent);
+  for (const int signal : kIgnored) {
+    if (!is_of_agent(signal)) std::signal(signal, SIG_DFL);
+  }
 }
 
 // The parent that forked this worker ends at once; then the agent becomes the parent.
@@ -163,7 +178,7 @@ class Zygote {
   [[noreturn]] void fork_worker(std::uint32_t index, const Spawn& spawn) {
     // Done here, so that a signal of the agent to the worker is never ignored, and a signal of
     // others never acts.
-    restore_default_signals(agent_);
+    take_signals(agent_);
     const pid_t self = ::getpid();
     const pid_t worker = ::fork();
     if (worker == 0) be_worker(index, spawn, self);
@@ -225,11 +240,11 @@ void run_zygote(int control_socket, ZygoteTrainables trainables) {
     ::dup2(null, STDIN_FILENO);
     if (null > STDERR_FILENO) ::close(null);
   }
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);  // waitpid needs it
-  keep_freed_memory();            // the workers inherit it
+  forget_signals_of_program();
+  keep_freed_memory();  // the workers inherit it
   if (serves_gpu_trials() && trainables.error.empty() && trainables.prepare_for_gpus) {
     trainables.note = trainables.prepare_for_gpus();
+    forget_signals_of_program();
   }
   Zygote(control_socket, std::move(trainables)).run();
 }

@@ -5,9 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <sstream>
+#include <string>
+#include <vector>
 
+#include "core/platform/files.h"
 #include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
@@ -133,6 +139,42 @@ TEST_CASE("a signal to every process of a sweep of programs makes none of its tr
       check_complete(box, "results/s", 3, 6);
     }
   }
+}
+
+// Of signals, as the system tells it: bit number-1 of `field`.
+std::uint64_t signals_of(pid_t pid, const std::string& field) {
+  std::istringstream status(read_file("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field + ":"))
+      return std::stoull(line.substr(field.size() + 1), nullptr, 16);
+  }
+  FAIL("no " << field << " of process " << pid);
+  return 0;
+}
+
+TEST_CASE("a worker inherits no signal that the program has ignored, blocked or handled") {
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGALRM);
+  std::signal(SIGUSR2, SIG_IGN);
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  Sandbox box;
+  box.write("sweep.yaml", signal_sweep(1, 200));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  std::signal(SIGUSR2, SIG_DFL);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  CHECK((signals_of(run.pid(), "SigIgn") >> (SIGUSR2 - 1)) % 2 == 1);
+  CHECK((signals_of(run.pid(), "SigBlk") >> (SIGALRM - 1)) % 2 == 1);
+  const pid_t worker = worker_pid(box, trial_folders(box, "results/s").front());
+  CHECK(signals_of(worker, "SigIgn") == 0);
+  CHECK(signals_of(worker, "SigBlk") == 0);
+  // Those that it obeys from its agent alone.
+  std::uint64_t handled = 0;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) handled |= std::uint64_t{1} << (number - 1);
+  CHECK(signals_of(worker, "SigCgt") == handled);
+  CHECK(run.wait().code == 0);
 }
 
 TEST_CASE("a trial that does not save within save_grace_s is ended without it") {

@@ -145,7 +145,8 @@ std::string AshaScheduler::stop_reason(double value, double cut_off, std::size_t
   } else if (options_.rule == AshaRule::kTop) {
     ++count;
     append_number(text, signed_value(value));
-    text += " is not among the best " + std::to_string(count - position_.below(count));
+    text += " is not among the best ";
+    append_integer(text, static_cast<std::int64_t>(count - position_.below(count)));
   } else {
     append_number(text, signed_value(value));
     text += " is worse than the cut-off ";

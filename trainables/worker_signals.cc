@@ -37,7 +37,7 @@ void end_if_told(int signal, siginfo_t* info, void*) {
 }  // namespace
 
 void obey_only(pid_t agent) {
-  the_agent = agent;
+  if (the_agent != agent) the_agent = agent;  // where forks share the page, a write copies it
   struct sigaction action {};
   action.sa_sigaction = end_if_told;
   action.sa_flags = SA_SIGINFO | SA_RESTART;

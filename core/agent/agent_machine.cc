@@ -132,10 +132,11 @@ std::string AgentMachine::why_not_launched() const {
   return ending_ ? "this node starts no more workers" : "";
 }
 
-// Ranks on several nodes share no memory.
+// Ranks on several nodes share no memory. The first comes last: the zygote forks the others while
+// the socket is made at which they meet it.
 void AgentMachine::request_workers(AgentTime now, const Launch& launch, WorkerId first) {
   const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
-  for (std::uint32_t rank = 0; rank < launch.local_ranks(); ++rank) {
+  for (std::uint32_t rank = launch.local_ranks(); rank-- > 0;) {
     SpawnWorker spawn{first + rank, experiment_.trainable, launch.ranks > 1, std::nullopt, 0};
     if (spawn.of_group && launch.nodes() == 1) spawn.group = key;
     if (spawn.of_group && launch.first_rank() + rank == 0) spawn.rendezvous = key;

@@ -128,7 +128,7 @@ TEST_CASE("a group starts when all its ranks exist and is told of as one") {
   MachineScript script;
   script.set_up();
   script.launch(0, 2);
-  CHECK(script.said() == Lines{"spawn 1 with rendezvous", "spawn 2"});
+  CHECK(script.said() == Lines{"spawn 2", "spawn 1 with rendezvous"});
   script.spawned(2, 102);
   CHECK(script.said().empty());
   script.spawned(1, 101);

@@ -522,7 +522,7 @@ TEST_CASE("a group is held at a step boundary while the driver is too far behind
     script.launch(1, 2);
     script.launch(2, 1);
     for (const std::uint32_t worker : {4, 5, 6}) script.spawned(worker, 100 + worker);
-    CHECK(script.said() == Lines{"spawn 4 with rendezvous", "spawn 5", "spawn 6",
+    CHECK(script.said() == Lines{"spawn 5", "spawn 4 with rendezvous", "spawn 6",
                                  "driver: started 104", "worker 4: start", "worker 5: start",
                                  "worker 4: hold", "driver: started 106", "worker 6: start"});
     script.machine.on_backlog(script.now, 0);

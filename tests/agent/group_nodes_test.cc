@@ -13,7 +13,7 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("a group starts when the ranks on all nodes exist, and each hears the lead's rank") {
   LeadScript script;
-  CHECK(script.said() == Lines{"open group for 1", "spawn 1 with rendezvous", "spawn 2",
+  CHECK(script.said() == Lines{"open group for 1", "spawn 2", "spawn 1 with rendezvous",
                                "driver: group meets at 1 addresses"});
   script.link();
   CHECK(script.said() == Lines{"driver: started 101", "worker 1: start", "worker 2: start",
@@ -329,7 +329,7 @@ TEST_CASE("a node that is to leave has the trial paused by the lead") {
 TEST_CASE("another node links, forks and starts its ranks as the lead says, and passes words on") {
   PartScript script;
   CHECK(script.said() ==
-        Lines{"node 1 joins 10.0.0.1:4711", "to lead: node 1 links", "spawn 1", "spawn 2"});
+        Lines{"node 1 joins 10.0.0.1:4711", "to lead: node 1 links", "spawn 2", "spawn 1"});
   script.spawned(1, 101);
   script.spawned(2, 102);
   CHECK(script.said() == Lines{"to lead: rank 2 is 101", "to lead: rank 3 is 102"});

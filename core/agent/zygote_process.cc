@@ -133,6 +133,7 @@ std::optional<std::string> ZygoteProcess::take_refusal() {
 
 void ZygoteProcess::request(const SpawnRequest& request, Given given) {
   requests_.push_back({encoded(request), std::move(given)});
+  flush();  // it forks while the next request is made
 }
 
 void ZygoteProcess::flush() {

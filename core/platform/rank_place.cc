@@ -35,9 +35,13 @@ Environment started_rank_environment(const RankPlace& place, int local_rank) {
 }
 
 FileDescriptor memory_of_ranks() {
-  const FileDescriptor own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  return FileDescriptor(own.is_open() ? ::memfd_create("tune-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING)
-                                       : -1);
+  static bool has_pidfds = false;
+  if (!has_pidfds) {
+    const FileDescriptor own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    has_pidfds = own.is_open();
+  }
+  return FileDescriptor(has_pidfds ? ::memfd_create("tune-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                                   : -1);
 }
 
 Listener listen_at(const std::string& address, int port) {
@@ -52,9 +56,10 @@ Listener listen_at(const std::string& address, int port) {
   if (answer != 0) throw refuse(gai_strerror(answer), "give an address of the node of rank 0");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   FileDescriptor listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Remains of an ended connection do not block the port.
+  // Remains of an ended connection do not block the port that is asked for. To find any free one
+  // takes the kernel far longer with this word: it compares each that it tries with its remains.
   const int on = 1;
-  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (port != 0) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(listener.get(), SOMAXCONN) != 0) {
     throw refuse(std::strerror(errno), errno == EADDRINUSE

@@ -109,11 +109,13 @@ void Attempt::give_up(const AttemptScene& scene, CheckpointSaved saved) {
   scene.actions.tell(scene.now, std::move(saved));
 }
 
-// A part will not come: nothing of it is waited for.
+// A part will not come: nothing of it is waited for. What is being put together has all its parts,
+// and may stand in its place by now, so that its outcome is awaited. To call it given up at once, as
+// what is waited for may be, leaves a checkpoint behind that nobody knows of.
 void Attempt::stop_gathering(const AttemptScene& scene, const std::string& why) {
   if (gathering_.is_empty()) return;
   not_stored_ = why;
-  if (gathering_.current()) give_up(scene, gathering_.end());
+  if (gathering_.current() && !gathering_.is_joining()) give_up(scene, gathering_.end());
   if (auto waiting = gathering_.take_waiting()) give_up(scene, std::move(*waiting));
 }
 

@@ -240,6 +240,47 @@ TEST_CASE(
   CHECK(lead.said().empty());
 }
 
+// It may stand in its place by the time that its attempt is given up.
+TEST_CASE("the end of an attempt waits for the outcome of what is being put together") {
+  Lead lead(Folder::kOwn, Folder::kOwn);
+  lead.save_all(1);
+  lead.end_all(Outcome::kCompleted);
+  lead.stored_here(1);
+  lead.stored_there(1);
+  lead.said();
+  lead.machine.on_command(lead.now, KillAttempt{{0}, {1}});
+  CHECK(lead.said() == Lines{"give up checkpoints"});
+  SUBCASE("it stands") {
+    lead.stored_here(1);
+    CHECK(lead.said().front() == "driver: saved 1");
+  }
+  SUBCASE("it does not") {
+    lead.stored_here(1, "its attempt has ended");
+    const Lines said = lead.said();
+    CHECK(std::ranges::count(said, "driver: given up 1") == 1);
+    CHECK(said.back().starts_with("conclude 0: lost"));
+  }
+  CHECK(lead.said().empty());
+}
+
+TEST_CASE("what waits behind what is being put together is given up at once") {
+  Lead lead(Folder::kOwn, Folder::kOwn);
+  lead.save_all(1);
+  lead.stored_here(1);
+  lead.stored_there(1);
+  lead.save_all(2);
+  lead.said();
+  lead.machine.on_link_broken(lead.now, kKey, 1, "its connection broke");
+  const Lines said = lead.said();
+  CHECK(std::ranges::count(said, "driver: given up 2") == 1);
+  CHECK(std::ranges::count(said, "driver: given up 1") == 0);
+  lead.stored_here(1);
+  CHECK(lead.said() == Lines{"driver: saved 1"});
+  lead.dies(101, 15);
+  CHECK(lead.said().back() ==
+        "conclude 0: lost, rank 0, code 0, node two is lost: its connection broke");
+}
+
 TEST_CASE("a node whose part is stored is not missed") {
   Lead lead(Folder::kOwn, Folder::kOwn);
   lead.save_all(1);

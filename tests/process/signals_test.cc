@@ -173,7 +173,9 @@ TEST_CASE("a worker inherits no signal that the program has ignored, blocked or 
   // Those that it obeys from its agent alone.
   std::uint64_t handled = 0;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) handled |= std::uint64_t{1} << (number - 1);
-  CHECK(signals_of(worker, "SigCgt") == handled);
+  // The C library, or a sanitizer, may handle real-time ones.
+  const std::uint64_t standard = (std::uint64_t{1} << (32 - 1)) - 1;
+  CHECK((signals_of(worker, "SigCgt") & standard) == handled);
   CHECK(run.wait().code == 0);
 }
 

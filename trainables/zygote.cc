@@ -97,8 +97,8 @@ bool is_ignored(int signal) {
   return std::ranges::find(kIgnored, signal) != std::end(kIgnored);
 }
 
-// What the program has set counts no more, here and in the workers: to set each signal anew in
-// every one of them would be sixty calls.
+// The program's own handlers count no more, here and in the workers. The zygote does it once for
+// all workers: in each it would be sixty calls before the fork.
 void forget_signals_of_program() {
   for (int signal = 1; signal < NSIG; ++signal) {
     std::signal(signal, is_ignored(signal) ? SIG_IGN : SIG_DFL);

@@ -132,8 +132,8 @@ std::string AgentMachine::why_not_launched() const {
   return ending_ ? "this node starts no more workers" : "";
 }
 
-// Ranks on several nodes share no memory. The first comes last: the zygote forks the others while
-// the socket is made at which they meet it.
+// Ranks on several nodes share no memory. Rank 0 comes last: the zygote forks the others while this
+// agent makes the socket where they meet rank 0.
 void AgentMachine::request_workers(AgentTime now, const Launch& launch, WorkerId first) {
   const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
   for (std::uint32_t rank = launch.local_ranks(); rank-- > 0;) {

@@ -56,8 +56,8 @@ Listener listen_at(const std::string& address, int port) {
   if (answer != 0) throw refuse(gai_strerror(answer), "give an address of the node of rank 0");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   FileDescriptor listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Remains of an ended connection do not block the port that is asked for. To find any free one
-  // takes the kernel far longer with this word: it compares each that it tries with its remains.
+  // Remains of an ended connection do not block the port that is asked for. For any free port the
+  // option is left out: the kernel would compare each port that it tries with such remains, 20 us.
   const int on = 1;
   if (port != 0) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||

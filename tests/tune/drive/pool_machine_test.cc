@@ -476,7 +476,8 @@ TEST_CASE("an allocation that lists lacked for a while is stopped when one has i
   CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
 }
 
-TEST_CASE("an allocation that was called ended once, and is there, is found and stopped") {
+// Its one allocation is called ended while it runs, and no other is wanted.
+PoolScript called_ended() {
   PoolScript pool;
   pool.scene_.wanted = 1;
   pool.look();
@@ -484,18 +485,17 @@ TEST_CASE("an allocation that was called ended once, and is there, is found and 
   pool.scene_.wanted = 0;
   pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
   REQUIRE(pool.book_.open().empty());
+  return pool;
+}
+
+TEST_CASE("an allocation that was called ended once, and is there, is found and stopped") {
+  PoolScript pool = called_ended();
   pool.list({{.number = 1, .state = kJobRunning, .id = "job1"}});
   CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
 }
 
 TEST_CASE("an allocation that was called ended twice, and is there, is found and stopped") {
-  PoolScript pool;
-  pool.scene_.wanted = 1;
-  pool.look();
-  pool.start_all();
-  pool.scene_.wanted = 0;
-  pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
-  REQUIRE(pool.book_.open().empty());
+  PoolScript pool = called_ended();
   pool.pass(PoolMachine::kUnseen);
   pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
   pool.list({{.number = 1, .state = kJobRunning, .id = "job1"}});

@@ -80,7 +80,8 @@ void append_number(std::string& out, double value) {
 
 void append_integer(std::string& out, std::int64_t value) {
   char buffer[24];
-  out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  const char* const end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  out.append(buffer, static_cast<std::size_t>(end - buffer));
 }
 
 namespace {

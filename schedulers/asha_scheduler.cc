@@ -137,6 +137,7 @@ void append_time(std::string& text, double time) {
 // "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
 std::string AshaScheduler::stop_reason(double value, double cut_off, std::size_t others,
                                        double milestone) const {
+  using namespace std::literals;  // their lengths are known
   std::string text;
   text.reserve(96);
   std::size_t count = others;
@@ -145,16 +146,16 @@ std::string AshaScheduler::stop_reason(double value, double cut_off, std::size_t
   } else if (options_.rule == AshaRule::kTop) {
     ++count;
     append_number(text, signed_value(value));
-    text += " is not among the best ";
+    text += " is not among the best "sv;
     append_integer(text, static_cast<std::int64_t>(count - position_.below(count)));
   } else {
     append_number(text, signed_value(value));
-    text += " is worse than the cut-off ";
+    text += " is worse than the cut-off "sv;
     append_number(text, signed_value(cut_off));
   }
-  text += " of ";
+  text += " of "sv;
   append_integer(text, static_cast<std::int64_t>(count));
-  text += count == 1 ? " value at " : " values at ";
+  text += count == 1 ? " value at "sv : " values at "sv;
   text += short_time_name(options_.time_attr);
   text += ' ';
   append_time(text, milestone);

@@ -51,12 +51,10 @@ double RankedValues::value_of(Key key) {
   return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key);
 }
 
-// The cache lines are asked for at once: each alone is waited for as long as all together. As many
-// steps for any key, so that the processor foresees them.
+// As many steps for any key, so that the processor foresees them.
 template <std::size_t N>
 std::size_t RankedValues::at_most(const std::array<Key, N>& keys, Key key) {
   constexpr std::size_t kFew = kLine / sizeof(Key);
-  for (std::size_t i = 0; i < N; i += kFew) __builtin_prefetch(&keys[i]);
   std::size_t count = 0;
   for (std::size_t half = N / 2; half >= kFew; half /= 2) {
     count += keys[count + half - 1] <= key ? half : 0;
@@ -66,23 +64,28 @@ std::size_t RankedValues::at_most(const std::array<Key, N>& keys, Key key) {
   return count;
 }
 
+// The cache lines are asked for at once: each alone is waited for as long as all together.
+template <std::size_t N>
+void RankedValues::ask_for(const std::array<Key, N>& keys) {
+  for (std::size_t i = 0; i < N; i += kLine / sizeof(Key)) __builtin_prefetch(&keys[i], 1);
+}
+
+RankedValues::Seat RankedValues::seat(double value) const {
+  return seat_of(key_of(value));
+}
+
 RankedValues::Seat RankedValues::seat_of(Key key) const {  // the last takes all above it
   if (size_ == 0) return {key};
   const std::size_t n = std::min(tune::at_most(best_, key), best_.size() - 1);
   const Node& own = node(n);
-  return {key, n, std::min(at_most(own.best, key), own.leaves - 1)};
-}
-
-RankedValues::Seat RankedValues::seat(double value) const {
-  const Seat seat = seat_of(key_of(value));
-  if (size_ == 0) return seat;
-  const auto& keys = node(seat.node).leaf(seat.leaf).keys;
-  for (std::size_t i = 0; i < kValues; i += kLine / sizeof(Key)) __builtin_prefetch(&keys[i], 1);
+  ask_for(own.best);
+  const Seat seat{key, n, std::min(at_most(own.best, key), own.leaves - 1)};
+  ask_for(leaf(own, seat.leaf).keys);
   return seat;
 }
 
 std::size_t RankedValues::at_most_in(const Seat& seat) const {
-  return at_most(node(seat.node).leaf(seat.leaf).keys, seat.key);
+  return at_most(leaf(node(seat.node), seat.leaf).keys, seat.key);
 }
 
 std::size_t RankedValues::better_than(const Seat& seat, std::size_t at) const {
@@ -90,87 +93,80 @@ std::size_t RankedValues::better_than(const Seat& seat, std::size_t at) const {
 }
 
 std::size_t RankedValues::better_than(double value) const {
-  const Seat seat = seat_of(key_of(value));
-  return size_ == 0 ? 0 : better_than(seat, at_most_in(seat));
+  const Seat found = seat(value);
+  return size_ == 0 ? 0 : better_than(found, at_most_in(found));
 }
 
 std::size_t RankedValues::add(double value) {
-  return add(seat_of(key_of(value)));
+  return add(seat(value));
 }
 
 std::size_t RankedValues::add(const Seat& found) {
   Seat seat = found;
   if (size_ == 0) {
-    nodes_.emplace_back().append({}, 0);
-    nodes_.front().best[0] = seat.key;
+    Node& first = nodes_.emplace_back();
+    first.leaf[0] = make_leaf();
+    first.leaves = 1;
     order_.push_back(0);
     best_.push_back(seat.key);
     tree_.push_back(0);
   }
   while (node(seat.node).size(seat.leaf) == kValues) {
-    Node& full = node(seat.node);
-    full.leaves == kLeaves ? cut(seat.node) : full.cut(seat.leaf);
+    node(seat.node).leaves == kLeaves ? cut_node(seat.node) : cut_leaf(seat);
     seat = seat_of(seat.key);
   }
   const std::size_t at = at_most_in(seat);
   const std::size_t better = better_than(seat, at);
   Node& own = node(seat.node);
-  own.insert(seat.leaf, at, seat.key);
+  auto& keys = leaf(own, seat.leaf).keys;
+  const std::size_t count = own.size(seat.leaf);
+  insert_at(keys, at, count, seat.key);
+  own.best[seat.leaf] = keys[count];
+  for (std::size_t i = 0; i < kLeaves; ++i) own.upto[i] += i >= seat.leaf ? 1 : 0;
   best_[seat.node] = own.best[own.leaves - 1];
   for (std::size_t k = seat.node + 1; k <= tree_.size(); k += k & -k) ++tree_[k - 1];
   ++size_;
   return better;
 }
 
-// The second makes room for all: leaves are not copied as their number grows, and a node of few
-// values stays small.
-RankedValues::Leaf& RankedValues::Node::make_leaf() {
-  if (leaves == 1) all.reserve(kLeaves);
-  return all.emplace_back();
+std::uint32_t RankedValues::make_leaf() {
+  leaves_.emplace_back();
+  return static_cast<std::uint32_t>(leaves_.size() - 1);
 }
 
-void RankedValues::Node::insert(std::size_t place, std::size_t at, Key key) {
-  const std::size_t count = size(place);
-  auto& keys = leaf(place).keys;
-  insert_at(keys, at, count, key);
-  best[place] = keys[count];
-  for (std::size_t i = 0; i < kLeaves; ++i) upto[i] += i >= place ? 1 : 0;
-}
-
-void RankedValues::Node::append(const Leaf& leaf, std::size_t count) {
-  make_leaf() = leaf;
-  made[leaves] = static_cast<std::uint8_t>(leaves);
-  if (count > 0) best[leaves] = leaf.keys[count - 1];
-  upto[leaves] = static_cast<std::uint16_t>(before(leaves) + count);
+void RankedValues::Node::append(const Node& other, std::size_t place) {
+  best[leaves] = other.best[place];
+  leaf[leaves] = other.leaf[place];
+  upto[leaves] = static_cast<std::uint16_t>(before(leaves) + other.size(place));
   ++leaves;
 }
 
-void RankedValues::Node::cut(std::size_t place) {
+void RankedValues::cut_leaf(const Seat& seat) {
   constexpr std::size_t kHalf = kValues / 2;
-  Leaf& upper = make_leaf();
-  auto& lower = leaf(place).keys;
-  std::copy(lower.begin() + kHalf, lower.end(), upper.keys.begin());
+  const std::uint32_t made = make_leaf();
+  Node& own = node(seat.node);
+  auto& lower = leaf(own, seat.leaf).keys;
+  std::copy(lower.begin() + kHalf, lower.end(), leaves_[made].keys.begin());
   std::fill(lower.begin() + kHalf, lower.end(), kNone);
-  insert_at(made, place + 1, leaves, static_cast<std::uint8_t>(leaves));
-  insert_at(upto, place, leaves, static_cast<std::uint16_t>(upto[place] - kHalf));
-  insert_at(best, place, leaves, lower[kHalf - 1]);
-  ++leaves;
+  const auto lower_upto = static_cast<std::uint16_t>(own.upto[seat.leaf] - kHalf);
+  insert_at(own.leaf, seat.leaf + 1, own.leaves, made);
+  insert_at(own.upto, seat.leaf, own.leaves, lower_upto);
+  insert_at(own.best, seat.leaf, own.leaves, lower[kHalf - 1]);
+  ++own.leaves;
 }
 
-void RankedValues::cut(std::size_t place) {
-  const Node whole = std::move(node(place));
+void RankedValues::cut_node(std::size_t place) {
+  const Node whole = node(place);
   Node lower, upper;
-  for (std::size_t leaf = 0; leaf < kLeaves; ++leaf) {
-    (leaf < kLeaves / 2 ? lower : upper).append(whole.leaf(leaf), whole.size(leaf));
-  }
+  for (std::size_t i = 0; i < kLeaves; ++i) (i < kLeaves / 2 ? lower : upper).append(whole, i);
   tree_to_sizes();
   tree_[place] = lower.size();
   insert_at(tree_, place + 1, upper.size());
   sizes_to_tree();
   insert_at(best_, place, lower.best[lower.leaves - 1]);
-  node(place) = std::move(lower);
+  node(place) = lower;
   insert_at(order_, place + 1, static_cast<std::uint32_t>(nodes_.size()));
-  nodes_.push_back(std::move(upper));
+  nodes_.push_back(upper);
 }
 
 void RankedValues::tree_to_sizes() {
@@ -203,14 +199,14 @@ RankedValues::Neighbours RankedValues::at(std::size_t place) const {
   }
   const Node& own = node(n);
   const auto* const end = own.upto.data() + own.leaves;
-  const auto leaf =
+  const auto i =
       static_cast<std::size_t>(std::upper_bound(own.upto.data(), end, place) - own.upto.data());
-  const Key* const key = &own.leaf(leaf).keys[place - own.before(leaf)];
+  const Key* const key = &leaf(own, i).keys[place - own.before(i)];
   const Key* next = key + 1;
-  if (place + 1 == own.upto[leaf]) {  // the next leaf's first, or the next node's
-    const bool is_last = leaf + 1 == own.leaves;
+  if (place + 1 == own.upto[i]) {  // the next leaf's first, or the next node's
+    const bool is_last = i + 1 == own.leaves;
     if (is_last && n + 1 == order_.size()) return {value_of(*key), value_of(*key)};
-    next = is_last ? node(n + 1).leaf(0).keys.data() : own.leaf(leaf + 1).keys.data();
+    next = (is_last ? leaf(node(n + 1), 0) : leaf(own, i + 1)).keys.data();
   }
   return {value_of(*key), value_of(*next)};
 }
@@ -220,9 +216,9 @@ std::vector<double> RankedValues::all() const {
   values.reserve(size_);
   for (const std::uint32_t index : order_) {
     const Node& own = nodes_[index];
-    for (std::size_t leaf = 0; leaf < own.leaves; ++leaf) {
-      const Key* const first = own.leaf(leaf).keys.data();
-      std::transform(first, first + own.size(leaf), std::back_inserter(values), value_of);
+    for (std::size_t i = 0; i < own.leaves; ++i) {
+      const Key* const first = leaf(own, i).keys.data();
+      std::transform(first, first + own.size(i), std::back_inserter(values), value_of);
     }
   }
   return values;

@@ -2,34 +2,22 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "huge_memory.h"
 #include "skip.h"
 
 namespace tune {
 namespace {
 
 constexpr std::size_t kMegabyte = 1u << 20;
-
-// Of this process, in huge pages.
-std::size_t huge_bytes() {
-  std::ifstream file("/proc/self/smaps_rollup");
-  std::string word;
-  std::size_t kilobytes = 0;
-  while (file >> word) {
-    if (word == "AnonHugePages:") file >> kilobytes;
-  }
-  return kilobytes << 10;
-}
 
 void allocate(std::size_t bytes) {
   constexpr std::size_t kBlock = 64u << 10;
@@ -38,26 +26,6 @@ void allocate(std::size_t bytes) {
     std::memset(block, 1, kBlock);
   }
 }
-
-bool has_huge_pages() {
-  constexpr std::size_t kBytes = 32 * kMegabyte;
-  void* at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ::madvise(at, kBytes, MADV_HUGEPAGE);
-  const std::size_t before = huge_bytes();
-  std::memset(at, 1, kBytes);
-  const bool has = huge_bytes() >= before + kBytes / 2;
-  ::munmap(at, kBytes);
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string modes;
-  std::getline(file, modes);
-  return has && modes.find("[madvise]") != std::string::npos;
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kOwnMalloc = true;
-#else
-constexpr bool kOwnMalloc = false;
-#endif
 
 int code_of(const std::function<bool()>& work) {
   const pid_t child = ::fork();
@@ -68,18 +36,18 @@ int code_of(const std::function<bool()>& work) {
 }
 
 TEST_CASE("what is allocated while it lasts lies in huge pages, and nothing later") {
-  if (kOwnMalloc) return testing::skip("the malloc of a sanitizer");
-  if (!has_huge_pages()) return testing::skip("no huge pages on request here");
+  if (testing::kOwnMalloc) return testing::skip("the malloc of a sanitizer");
+  if (!testing::has_huge_pages_on_request()) return testing::skip("no huge pages on request here");
   CHECK(code_of([] {
-          const std::size_t before = huge_bytes();
+          const std::size_t before = testing::huge_bytes();
           {
             const HugeHeap heap;
             allocate(40 * kMegabyte);
           }
-          const std::size_t during = huge_bytes();
+          const std::size_t during = testing::huge_bytes();
           allocate(16 * kMegabyte);
           // The last page that was begun may be filled.
-          return during >= before + 32 * kMegabyte && huge_bytes() <= during;
+          return during >= before + 32 * kMegabyte && testing::huge_bytes() <= during;
         }) == 0);
 }
 
@@ -97,15 +65,15 @@ TEST_CASE("a forked process that writes there changes its own memory alone") {
 }
 
 TEST_CASE("a heap becomes huge later, and keeps what is in it") {
-  if (kOwnMalloc) return testing::skip("the malloc of a sanitizer");
-  if (!has_huge_pages()) return testing::skip("no huge pages on request here");
+  if (testing::kOwnMalloc) return testing::skip("the malloc of a sanitizer");
+  if (!testing::has_huge_pages_on_request()) return testing::skip("no huge pages on request here");
   CHECK(code_of([] {
           allocate(16 * kMegabyte);
           char* last = static_cast<char*>(std::malloc(100));
           std::strcpy(last, "still here");
-          const std::size_t before = huge_bytes();
+          const std::size_t before = testing::huge_bytes();
           make_heap_huge();
-          const std::size_t now = huge_bytes();
+          const std::size_t now = testing::huge_bytes();
           // Before Linux 6.1 it does nothing.
           return (now == before || now >= before + 8 * kMegabyte) &&
                  std::strcmp(last, "still here") == 0;

@@ -65,7 +65,7 @@ class Timed:
 
     def step(self):
         now = time.monotonic()
-        time.sleep(0.1)  # a trial is no empty step
+        time.sleep(0.1)  # a trial is not an empty step
         return {"begun": now, "ms": 1e3 * (now - struct.unpack("d", Timed.asked[:])[0]), "done": True}
 
 

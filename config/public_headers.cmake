@@ -1,6 +1,6 @@
 # The headers that users may include, and what those include: all that is installed. tests/tree holds
 # the lists equal to what tune/tune.h, tune/torch.h and tune/testing/ reach. A header that is only
-# reached (core/wire.h) is no place for anything that users need not see.
+# reached (core/wire.h) is not a place for anything that users need not see.
 set(tune_public_headers
   core/apart.h
   core/clock.h

@@ -67,7 +67,7 @@ struct Training {
   }
 
   torch::Tensor to_input(const torch::Tensor& images) const {
-    return images.flatten(1).to(group.device()).to(torch::kFloat32).div_(255);
+    return ::to_input(images.flatten(1).to(group.device()));
   }
 
   tune::ProcessGroup group;

@@ -271,6 +271,7 @@ class Attempt {
 
   void blame(const AttemptScene& scene, Cause cause);
   void blame_more(const AttemptScene& scene, Settling& settling, Cause cause);
+  void explain(std::uint32_t rank, const std::string& why);
   bool blame_deserter(const AttemptScene& scene);
   void end_by_order(const AttemptScene& scene);
   void set_gone(const AttemptScene& scene, std::uint32_t rank);

@@ -42,7 +42,15 @@ void Attempt::on_exit(const AttemptScene& scene, std::uint32_t number, const Pro
     }
     blame(scene, std::move(cause));
   }
+  if (is_expected && !end.why.empty()) explain(number, end.why);
   set_gone(scene, number);
+}
+
+// The rank has told of a failure (a program that it runs was killed), and only its end tells why.
+void Attempt::explain(std::uint32_t rank, const std::string& why) {
+  auto* const settling = std::get_if<Settling>(&state_);
+  if (settling == nullptr || settling->cause.rank != rank) return;
+  settling->cause.text = fmt::format("{} ({})", why, settling->cause.text);
 }
 
 void Attempt::on_nonsense(const AttemptScene& scene, std::uint32_t rank, const std::string& what) {

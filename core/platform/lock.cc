@@ -106,14 +106,16 @@ class ExperimentLock::Held {
     wakes_.notify_all();
     if (beats_.joinable()) beats_.join();
     const FileDescriptor fresh = reopened();
-    if (is_signed_ && read(fresh).is_of_same_holder(own)) {
+    const auto seen = is_signed_ ? read(fresh) : std::nullopt;
+    if (seen && seen->is_of_same_holder(own)) {
       [[maybe_unused]] const int done = ftruncate(fresh.get(), 0);
     }
   }
   Held(const Held&) = delete;
 
   // The sign as other hosts have left it: network file systems look anew when a file is opened.
-  LockSign read() const { return read(reopened()); }
+  // Nothing when it cannot be read, with the reason in errno.
+  std::optional<LockSign> read() const { return read(reopened()); }
   // A full disk is not a reason to refuse: other hosts then just see no sign.
   void sign() {
     looked_at_ = time_since_boot();
@@ -159,9 +161,9 @@ class ExperimentLock::Held {
     const std::string name = fmt::format("/proc/self/fd/{}", file.get());
     return FileDescriptor(open(name.c_str(), O_RDWR | O_CLOEXEC));
   }
-  static LockSign read(const FileDescriptor& fresh) {
+  static std::optional<LockSign> read(const FileDescriptor& fresh) {
     char text[512] = {};
-    if (!fresh.is_open() || pread(fresh.get(), text, sizeof text - 1, 0) <= 0) return {};
+    if (!fresh.is_open() || pread(fresh.get(), text, sizeof text - 1, 0) < 0) return std::nullopt;
     return sign_of_text(text);
   }
   // Text after the first line belongs to a longer sign before, and is cut off a moment later.
@@ -178,11 +180,11 @@ class ExperimentLock::Held {
   std::optional<LockSign> look(bool counts) {
     const nanoseconds begun = time_since_boot();
     const FileDescriptor fresh = reopened();
-    if (!fresh.is_open()) return std::nullopt;  // it shows nothing
-    const LockSign seen = read(fresh);
-    if (is_signed_ && !seen.is_of_same_holder(own)) {
+    const std::optional<LockSign> seen = read(fresh);
+    if (!seen) return std::nullopt;  // it shows nothing
+    if (is_signed_ && !seen->is_of_same_holder(own)) {
       const std::lock_guard guard(mutex_);
-      taken_by_ = seen.pid == 0 ? "a process of another host, which has ended" : describe(seen);
+      taken_by_ = seen->pid == 0 ? "a process of another host, which has ended" : describe(*seen);
       return seen;
     }
     if (counts && is_signed_) {
@@ -231,12 +233,13 @@ ExperimentLock::ExperimentLock(const fs::path& file, milliseconds wait, const To
     const auto now = steady_clock::now();
     std::string holder;
     if (try_lock(file)) {
-      const LockSign seen = held_->read();
-      const Verdict verdict = watch.look(seen, now.time_since_epoch());
+      const std::optional<LockSign> seen = held_->read();
+      if (!seen && now >= end) throw file_error("reading the lock", file, errno);
+      const Verdict verdict = seen ? watch.look(*seen, now.time_since_epoch()) : Verdict::kUnclear;
       if (verdict == Verdict::kFree) held_->sign();
-      if (verdict == Verdict::kSilent) take_over(file, seen);
+      if (verdict == Verdict::kSilent) take_over(file, *seen);
       if (verdict == Verdict::kFree || verdict == Verdict::kSilent) return;
-      holder = describe(seen);
+      if (seen) holder = describe(*seen);
       if (verdict == Verdict::kAlive && now >= end) refuse(file, holder);
     } else {
       if (tries % kTriesPerLook == 0) wake_orphans(file);
@@ -254,8 +257,9 @@ ExperimentLock::ExperimentLock(ExperimentLock&&) noexcept = default;
 void ExperimentLock::take_over(const fs::path& file, const LockSign& from) {
   held_->sign();
   std::this_thread::sleep_for(2 * held_->pace.beat);
-  const LockSign seen = held_->read();
-  if (!seen.is_of_same_holder(held_->own)) refuse(file, describe(seen));
+  const std::optional<LockSign> seen = held_->read();
+  if (!seen) throw file_error("reading the lock", file, errno);
+  if (!seen->is_of_same_holder(held_->own)) refuse(file, describe(*seen));
   taken_from_ = describe(from);
 }
 
@@ -286,7 +290,7 @@ int ExperimentLock::descriptor() const {
 // A stopped process does not notice that the process it works for is gone.
 void ExperimentLock::wake_orphans(const fs::path& file) const {
   if (!held_->file.is_open()) return;
-  const LockSign sign = held_->read();
+  const LockSign sign = held_->read().value_or(LockSign{});
   if (!sign.boot.empty() && sign.boot != held_->own.boot) return;
   const std::vector<int> holders = holders_of(file);
   if (std::find(holders.begin(), holders.end(), sign.pid) != holders.end()) return;

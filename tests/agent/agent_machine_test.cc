@@ -111,6 +111,17 @@ TEST_CASE("an exception a worker tells of is the cause, whatever its exit code")
   CHECK(script.said().back() == "conclude 0: exception, rank 0, code 1, step: no luck");
 }
 
+TEST_CASE("a failure that a worker tells of is put down to the memory that its trial needed") {
+  MachineScript script;
+  script.set_up();
+  script.run();
+  script.end(1, Outcome::kException, "the program was killed by signal 9");
+  script.dies(101, SIGTERM, "needed more than its memory of 8 GiB");
+  CHECK(script.said().back() ==
+        "conclude 0: exception, rank 0, code 1, needed more than its memory of 8 GiB (the program "
+        "was killed by signal 9)");
+}
+
 TEST_CASE("a worker that throws but does not end is ended") {
   MachineScript script;
   script.set_up();

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -334,6 +335,26 @@ TEST_CASE("the thread of a holder sees whether its file is in place") {
   CHECK(eventually([&] { return !lock.was_in_place(); }));
   fs::rename(moved, experiment);
   CHECK(eventually([&] { return lock.was_in_place(); }));
+}
+
+// No descriptor is left to open the file anew with.
+TEST_CASE("a lock whose sign cannot be read is an error, and it stays its holder's") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  put_sign(file, kElsewhere);
+  std::string message;
+  {
+    rlimit usual{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    const int next = FileDescriptor(::open("/dev/null", O_RDONLY)).get();
+    const rlimit one{static_cast<rlim_t>(next) + 1, usual.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &one) == 0);
+    message = refusal([&] { ExperimentLock lock(file, milliseconds(50)); }, ErrorCode::kIo);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  }
+  CHECK_HAS(message, "reading the lock");
+  CHECK_HAS(message, file.string());
+  CHECK(sign_of_text(read_text(file)) == kElsewhere);
 }
 
 TEST_CASE("a lock in a folder that is not there is an error that names it") {

@@ -61,7 +61,7 @@ class Sandbox {
   [[noreturn]] void become_tune(std::vector<std::string> arguments) const;
 
   // Processes with the sandbox's mark in their environment, the oldest first: tests check that
-  // there are none. Their numbers are no order: the kernel begins anew after the largest.
+  // there are none. Their numbers are not an order: the kernel begins anew after the largest.
   std::vector<pid_t> processes(const std::string& name_contains = {}) const;
   // Waits until `holds` returns true; false when it never does.
   static bool eventually(const auto& holds, std::chrono::seconds limit = std::chrono::seconds(20)) {

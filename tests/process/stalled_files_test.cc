@@ -72,7 +72,8 @@ TEST_CASE("a file system that stalls for longer than an agent may be silent cost
   Stalled flush("flush", "?????_0000?");             // of a trial's folder, after that
   Stalled removal("remove", ".checkpoint_*.tmp-1");  // of what an attempt was writing
   Stalled program("execute", "tune-worker");         // that loads the trainable
-  for (const Stalled* sweep : {&name, &flush, &removal, &program}) sweep->begin();
+  Stalled tail("read", "stderr");                    // what a trial that failed said last
+  for (const Stalled* sweep : {&name, &flush, &removal, &program, &tail}) sweep->begin();
   name.start();
   flush.start();
   program.start();
@@ -82,9 +83,15 @@ TEST_CASE("a file system that stalls for longer than an agent may be silent cost
                       .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
                               "max_failures: 1\n",
                       .metric = "count"}));
-  for (const Stalled* sweep : {&name, &flush, &removal, &program}) REQUIRE(sweep->is_met());
+  tail.start(yaml({.trainable = "Faulty",
+                   .config = "{fail_in: step, fail_how: throw, fail_at: 3, step_ms: 10}",
+                   .num_samples = kStalledTrials,
+                   .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
+                           "max_failures: 1\n",
+                   .metric = "count"}));
+  for (const Stalled* sweep : {&name, &flush, &removal, &program, &tail}) REQUIRE(sweep->is_met());
   CHECK_FALSE(name.run->ends_within(kStall));
-  for (Stalled* sweep : {&name, &flush, &removal, &program}) {
+  for (Stalled* sweep : {&name, &flush, &removal, &program, &tail}) {
     CHECK(sweep->runs());
     sweep->check_completes();
   }

@@ -21,7 +21,7 @@ class OrderPromises {
   // Called after a turn of the leading driver; what was told since counts.
   void after_turn(const Controller& controller);
 
-  // Trials that are no suggestions of the searcher.
+  // Trials that are not suggestions of the searcher.
   std::uint64_t added() const { return added_.size(); }
   // The number of samples there are to be: of the driver, or of a user's order.
   std::int64_t num_samples() const { return num_samples_; }

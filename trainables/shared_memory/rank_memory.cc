@@ -84,7 +84,7 @@ int open_process(pid_t pid) {
 char* map(int memory, off_t start, std::size_t bytes) {
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, start);
   if (at == MAP_FAILED) refuse("mapping it");
-  ::madvise(at, bytes, MADV_DONTFORK);  // a program that a rank forks is no rank
+  ::madvise(at, bytes, MADV_DONTFORK);  // a program that a rank forks is not a rank
   return static_cast<char*>(at);
 }
 

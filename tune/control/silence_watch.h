@@ -17,7 +17,7 @@ namespace tune {
 class SilenceWatch {
  public:
   static constexpr int kUsualSteps = 40;
-  static constexpr Duration kShortest = std::chrono::minutes(1);  // shorter silences are no news
+  static constexpr Duration kShortest = std::chrono::minutes(1);  // shorter silences are not news
 
   explicit SilenceWatch(std::string experiment_id) : experiment_(std::move(experiment_id)) {}
 

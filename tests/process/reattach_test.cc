@@ -50,6 +50,41 @@ std::set<int> workers_below(const Reattached& sweep, const Running& agent) {
   return {pids.begin(), pids.end()};
 }
 
+// The machine has ended its trial while no driver was there, and tells it the next one, which then
+// looks for the checkpoints.
+TEST_CASE("while a look at a checkpoint stalls the driver that came back takes a signal") {
+  Reattached sweep(gated_sweep(2));
+  Sandbox& box = sweep.box;
+  auto agent = sweep.runner();
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 28); }));
+  sweep.kill_driver();
+  open_gate(box);
+  REQUIRE(Sandbox::eventually(
+      [&] { return !box.of_trials("results/s", "checkpoint_000040").empty(); }));
+  agent->signal(SIGSTOP);
+  box.set("LD_PRELOAD", TUNE_STALLING_FILES);
+  box.set("STALL_FILE", box.path() / "stall");
+  box.set("STALL_CALL", "look");
+  box.set("STALL_NAME", "checkpoint_*");
+  sweep.resume();
+  REQUIRE(Sandbox::eventually([&] { return testing::has(sweep.nodes(), "away"); }));
+  box.write("stall", "");
+  agent->signal(SIGCONT);
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(box.path() / "stall.met"); }));
+  sweep.run->signal(SIGINT);
+  CHECK(Sandbox::eventually(
+      [&] { return testing::has(sweep.run->said(), "SIGINT: running trials save"); }));
+  CHECK_FALSE(sweep.run->ends_within(std::chrono::seconds(0)));
+  fs::remove(box.path() / "stall");
+  CHECK(sweep.run->wait().code == 128 + SIGINT);
+  agent->wait(seconds(20));
+  sweep.resume();
+  sweep.finish();
+  check_complete(box, "results/s", 2, kGatedSteps);
+  fs::remove(box.path() / "stall.met");
+  check_nothing_left(box, "results/s");
+}
+
 TEST_CASE("a driver that is killed twice finds its machines again, and no trial there notices") {
   Reattached sweep(gated_sweep(3));
   auto one = sweep.runner();

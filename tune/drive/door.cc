@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <charconv>
+#include <iterator>
 #include <random>
 #include <set>
 #include <utility>
@@ -135,21 +136,45 @@ void Door::expect(std::uint64_t epoch, const Controller& controller, DriverMachi
   epoch_ = epoch;
 }
 
+std::vector<Peers::Told> Door::checked(std::vector<Peers::Told> told) {
+  std::move(told.begin(), told.end(), std::back_inserter(kept_back_));
+  if (looks_) looks_->take_outcomes();
+  std::vector<Peers::Told> checked;
+  while (!is_looking_ && !kept_back_.empty() && !begins_look(kept_back_.front())) {
+    checked.push_back(std::move(kept_back_.front()));
+    kept_back_.pop_front();
+  }
+  return checked;
+}
+
 // A folder may be copied while machines write into the one that it was copied from. After its
 // greeting a machine says of none that it is stored before it has found this driver's proof.
-void Door::check(Peers::Told& told) {
-  if (!awaited_.contains(told.agent)) return;
+bool Door::begins_look(const Peers::Told& told) {
+  if (!awaited_.contains(told.agent)) return false;
   if (const auto* hello = std::get_if<Apart<AgentHello>>(&told.event)) {
     if ((*hello)->epoch == epoch_) awaited_.erase(told.agent);
   }
-  auto* saved = std::get_if<CheckpointSaved>(&told.event);
-  if (saved == nullptr || !keeps_checkpoints_) return;
-  if (saved->storing != CheckpointSaved::Storing::kStored) return;
+  const auto* saved = std::get_if<CheckpointSaved>(&told.event);
+  if (saved == nullptr || !keeps_checkpoints_) return false;
+  if (saved->storing != CheckpointSaved::Storing::kStored) return false;
+  if (std::exchange(has_looked_, false)) return false;
   const AttemptNumber named = saved->name_has_attempt ? saved->attempt : AttemptNumber{};
-  const fs::path folder = experiment_ / trial_id(experiment_id_, saved->trial);
-  std::error_code unknown;
-  if (fs::exists(folder / checkpoint_name(saved->iteration, named), unknown)) return;
-  saved->storing = CheckpointSaved::Storing::kGivenUp;
+  is_looking_ = true;
+  if (!looks_) looks_ = std::make_unique<FileWorker>();
+  looks_->give([this, path = experiment_ / trial_id(experiment_id_, saved->trial) /
+                             checkpoint_name(saved->iteration, named)] {
+    std::error_code unknown;
+    return [this, is_there = fs::exists(path, unknown)] { take_look(is_there); };
+  });
+  return true;
+}
+
+void Door::take_look(bool is_there) {
+  is_looking_ = false;
+  has_looked_ = is_there;
+  if (is_there) return;
+  auto& saved = std::get<CheckpointSaved>(kept_back_.front().event);
+  saved.storing = CheckpointSaved::Storing::kGivenUp;
 }
 
 int Door::port() const {

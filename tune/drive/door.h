@@ -4,8 +4,10 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +15,7 @@
 
 #include "core/agent/relay_host.h"
 #include "core/agent_contract.h"
+#include "core/platform/file_worker.h"
 #include "core/platform/join_keys.h"
 #include "core/platform/transport.h"
 #include "tune/control/controller.h"
@@ -48,11 +51,14 @@ class Door {
   // when this one has taken over, before it hears anything.
   void expect(std::uint64_t epoch, const Controller& controller, DriverMachine& machine,
               std::chrono::nanoseconds now);
-  // Before that is journaled: what such a machine told nobody else yet may be of another folder.
-  // Until it has greeted this driver, a checkpoint that is not in this driver's folder is not
-  // stored.
-  void check(Peers::Told& told);
-  int port() const;                                    // where it listens
+  // What was told, in its order, as it is to be journaled: what such a machine told nobody else yet
+  // may be of another folder. Until it has greeted this driver, a checkpoint that is not in this
+  // driver's folder is not stored. The disk is asked for it beside the loop. Until it has answered
+  // what was told later is kept back, and no more is to be read.
+  std::vector<Peers::Told> checked(std::vector<Peers::Told> told);
+  bool is_looking() const { return is_looking_; }
+  int descriptor() const { return looks_ ? looks_->descriptor() : -1; }  // readable: call checked()
+  int port() const;                                                      // where it listens
   int relay_port() const { return keys_.relay_port; }  // where it takes checkpoints
   // The token in the join file, nodes/join of the experiment, has other addresses than those that
   // the driver listens at.
@@ -85,6 +91,8 @@ class Door {
   void write_beside(JoinKeys fresh);
   void take_written(std::chrono::nanoseconds now);
   bool all_have_the_key(const Nodes& nodes);
+  bool begins_look(const Peers::Told& told);
+  void take_look(bool is_there);
 
   std::filesystem::path experiment_;
   std::string experiment_id_;
@@ -107,6 +115,10 @@ class Door {
   bool keeps_checkpoints_;                    // in the folder
   std::uint64_t epoch_ = 0;                   // of this driver
   std::set<AgentNumber> awaited_;             // they have not greeted it yet
+  std::deque<Peers::Told> kept_back_;         // behind a look, which is for the first
+  std::unique_ptr<FileWorker> looks_;         // null: there was none
+  bool is_looking_ = false;
+  bool has_looked_ = false;  // and the first is stored
 };
 
 // The addresses, without ports, at which others reach this machine, of those that the options name.

@@ -289,6 +289,7 @@ DriverShell::MayHaveEnded DriverShell::wait_for_input() {
                       {signals_->descriptor(), POLLIN, 0},
                       {proposals_.descriptor(), POLLIN, 0},
                       {requests_->descriptor(), POLLIN, 0},
+                      {door_ ? door_->descriptor() : -1, POLLIN, 0},
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
@@ -301,10 +302,12 @@ DriverShell::MayHaveEnded DriverShell::wait_for_input() {
 void DriverShell::read_input(MayHaveEnded who) {
   std::string end;
   if (who.own_agent) end = agent_process_->wait(milliseconds(0));
-  for (Peers::Told& told : endpoint_->receive(now(), machine_.room_for_told())) {
-    if (door_) door_->check(told);
-    machine_.on_told(std::move(told));
+  std::vector<Peers::Told> all = endpoint_->receive(now(), machine_.room_for_told());
+  if (door_) {
+    all = door_->checked(std::move(all));
+    machine_.hold_told(door_->is_looking());
   }
+  for (Peers::Told& told : all) machine_.on_told(std::move(told));
   if (auto proposed = proposals_.take()) machine_.on_proposed(std::move(*proposed));
   for (const int signal : signals_->take()) {
     if (signal == kCallerGoneSignal) {

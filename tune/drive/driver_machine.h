@@ -91,7 +91,7 @@ class DriverMachine {
   static constexpr Time kLookEvery = std::chrono::milliseconds(200);  // at the agents
   static constexpr Time kAgentSilence = std::chrono::seconds(20);     // each sends a word a second
   static constexpr Time kAgentEnd = std::chrono::seconds(5);          // after EndAgent
-  static constexpr Time kRoomEvery = std::chrono::milliseconds(10);     // is asked for
+  static constexpr Time kRoomEvery = std::chrono::milliseconds(10);   // is asked for
   static constexpr Time kStatusEvery = std::chrono::milliseconds(100);  // when something changed
   static constexpr Time kStatusAnyway = std::chrono::seconds(1);
   // Of a longer time between two looks no more than this counts against an agent: this process was
@@ -105,7 +105,7 @@ class DriverMachine {
   static constexpr Time kFirstRestart = std::chrono::milliseconds(200);
   static constexpr Time kLastRestart = std::chrono::seconds(5);
   static constexpr Time kWell = std::chrono::seconds(60);  // when it lives for longer
-  static constexpr std::size_t kMaxTurnBytes = 8u << 20;  // of events, if there is more than one
+  static constexpr std::size_t kMaxTurnBytes = 8u << 20;   // of events, if there is more than one
   // What waits for a turn.
   static constexpr std::size_t kMaxToldBytes = 64u << 20;
   static constexpr std::size_t kMaxNotices = 1000;  // of more only their number is kept
@@ -125,7 +125,11 @@ class DriverMachine {
   // The agent's process is gone with all of its workers.
   void on_agent_ended(const std::string& identity, const std::string& how);
   // The bytes that agents may still tell before the next turn. 0: their sockets are left alone.
-  std::size_t room_for_told() const { return kMaxToldBytes - std::min(told_bytes_, kMaxToldBytes); }
+  std::size_t room_for_told() const {
+    return is_held_ ? 0 : kMaxToldBytes - std::min(told_bytes_, kMaxToldBytes);
+  }
+  // Nothing more is read for a while, as when there is no room.
+  void hold_told(bool is_held) { is_held_ = is_held; }
   // False: the event is dropped, as a lost agent does not join again.
   bool on_told(Peers::Told&& told);
   // False for a later signal: the driver ends at once.
@@ -206,6 +210,7 @@ class DriverMachine {
   std::map<AgentNumber, Time> dismissed_;  // lost ones that joined, and when they were heard
   std::deque<Peers::Told> told_;           // in no turn yet
   std::size_t told_bytes_ = 0;
+  bool is_held_ = false;
   bool has_room_ = true;
   std::optional<Proposed> proposed_;  // in no turn yet
   std::deque<Event> pool_;            // in no turn yet

@@ -39,9 +39,9 @@ std::vector<std::size_t> options_like(const Parameter& parameter, const Config& 
 [[noreturn]] void refuse_grids(const std::vector<std::string>& paths) {
   throw Error(
       ErrorCode::kBadInput,
-      fmt::format("config: {} {} grid_search, of which every value is tried, by the searcher "
-                  "basic_variant alone: write choice instead of grid_search, or take that "
-                  "searcher",
+      fmt::format("config: {} {} grid_search, of which every value is tried, by the searchers "
+                  "basic_variant and grid alone: write choice instead of grid_search, or take one "
+                  "of these",
                   join(paths, ", "), paths.size() == 1 ? "is a" : "are"));
 }
 

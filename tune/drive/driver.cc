@@ -319,8 +319,11 @@ void DriverShell::read_input(MayHaveEnded who) {
     say(fmt::format("{}: running trials save and end; once more ends at once",
                     signal_name(signal)));
   }
-  if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
   own_agent_ended_ = !end.empty();
+  const bool may_have_told_more = door_ && door_->is_looking();
+  if (own_agent_ended_ && !may_have_told_more) {
+    machine_.on_agent_ended(agent_process_->identity(), end);
+  }
   requests_->look();
   const std::string how = who.store ? store_->take_end() : std::string();
   if (!how.empty()) machine_.on_server_ended(how);

@@ -54,6 +54,10 @@ TEST_CASE("two sweeps do not hand out the same GPU: one is refused, or waits") {
       {"run", "sweep.yaml", "--name", "third", "--cpus", "2", "--quiet", "--wait-gpus"});
   REQUIRE(Sandbox::eventually([&] { return fs::exists(box.path() / "results/third/lock"); }));
   CHECK(box.read("results/third/results.csv").empty());
+  const Finished asked = box.tune({"status", "results/third"});
+  CHECK(asked.code == 2);
+  CHECK_HAS(asked.err, "results/third holds no experiment yet: process " +
+                           std::to_string(waits.pid()) + " (tune) is about to begin it");
   CHECK(Sandbox::eventually(  // for other hosts
       [&] { return sign_of_text(box.read("results/third/lock")).beats > 1; }));
   first->signal(SIGINT);

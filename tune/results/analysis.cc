@@ -22,6 +22,7 @@
 #include "schedulers/merit.h"
 #include "tune/results/csv.h"
 #include "tune/results/event_lines.h"
+#include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_head.h"
 #include "tune/results/object_checkpoints.h"
 #include "tune/results/result_lines.h"
@@ -364,10 +365,7 @@ Objective objective_in(const Value& spec) {
 
 Analysis Analysis::load(const fs::path& directory) {
   const fs::path file = directory / kSpecFile;
-  if (!fs::exists(file)) {
-    bad_input(
-        fmt::format("{} holds no experiment: there is no {} in it", directory.string(), kSpecFile));
-  }
+  if (!fs::exists(file)) refuse_no_experiment(directory);
   const Value spec = parse_json(read_file(file), file.string());
   Analysis analysis;
   analysis.directory_ = directory;

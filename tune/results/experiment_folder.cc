@@ -286,10 +286,7 @@ void ExperimentFolder::link_latest() const {
 
 ExperimentSpec read_spec(const fs::path& directory) {
   const fs::path file = directory / kSpecFile;
-  if (!fs::exists(file)) {
-    throw Error(ErrorCode::kBadInput, fmt::format("{} holds no experiment: there is no {} in it",
-                                                  directory.string(), kSpecFile));
-  }
+  if (!fs::exists(file)) refuse_no_experiment(directory);
   ExperimentSpec spec = spec_from_value(parse_json(read_file(file), file.string()));
   spec.earlier = kept_earlier(directory, spec);
   return spec;
@@ -315,6 +312,18 @@ std::optional<RunRecord> read_record(const fs::path& directory) {
 
 bool is_live(const fs::path& directory) {
   return ExperimentLock::is_held(directory / kLockFile);
+}
+
+void refuse_no_experiment(const fs::path& directory) {
+  const std::string folder = directory.string();
+  if (is_live(directory)) {  // waiting for GPUs, say
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} holds no experiment yet: {} is about to begin it, and says there "
+                            "what it waits for",
+                            folder, describe_holders(directory / kLockFile)));
+  }
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("{} holds no experiment: there is no {} in it", folder, kSpecFile));
 }
 
 std::string how_to_resume(const fs::path& directory) {

@@ -95,6 +95,9 @@ std::optional<RunRecord> read_record(const std::filesystem::path& directory);
 // Whether a driver (or a process it left) holds the experiment now.
 bool is_live(const std::filesystem::path& directory);
 
+// Throws Error (kBadInput): there is no experiment in the folder, or not yet.
+[[noreturn]] void refuse_no_experiment(const std::filesystem::path& directory);
+
 // "tune resume results/s", for a shell.
 std::string how_to_resume(const std::filesystem::path& directory);
 

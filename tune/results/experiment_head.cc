@@ -154,10 +154,7 @@ ExperimentHead read_head(const fs::path& directory) {
 }
 
 ExperimentHead checked_head(const fs::path& directory) {
-  if (!is_experiment(directory)) {
-    throw Error(ErrorCode::kBadInput, fmt::format("{} holds no experiment: there is no {} in it",
-                                                  directory.string(), kSpecFile));
-  }
+  if (!is_experiment(directory)) refuse_no_experiment(directory);
   ExperimentHead head = read_head(directory);
   if (head.problem.empty()) return head;
   throw Error(ErrorCode::kBadInput,

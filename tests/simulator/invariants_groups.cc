@@ -1,5 +1,7 @@
 // Groups over several nodes: they end everywhere when a node is lost, and that is nobody's failure.
 #include <algorithm>
+#include <cstdint>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -35,18 +37,28 @@ const Launch* Invariants::promised(const WorkerLaunch& launch, std::uint32_t ran
 }
 
 // Within five seconds of the break of a connection; an agent that hangs, or that words reach late,
-// has its own time.
+// has its own time, and where it leads the group, so have those whom it is to tell.
 void Invariants::groups_end_everywhere(const Agents& agents) const {
   if (world_.lost_a_node.empty()) return;
   constexpr Time kPromise = std::chrono::seconds(5);
   const Time slack = 400 * world_.scenario.network_delay + 20 * world_.scenario.file_delay;
+  std::set<std::uint64_t> led_by_such;
+  for (const SimulatedAgent* agent : agents) {
+    if (!agent->hung_lately(kPromise + slack)) continue;
+    for (const auto& [pid, worker] : agent->workers()) {
+      if (worker->start() == nullptr || worker->start()->rank != 0) continue;
+      const WorkerLaunch& launch = worker->start()->launch;
+      led_by_such.insert(attempt_key(launch.trial, launch.attempt));
+    }
+  }
   for (const SimulatedAgent* agent : agents) {
     if (agent->hung_lately(kPromise + slack)) continue;
     for (const auto& [pid, worker] : agent->workers()) {
       if (!worker->exists() || worker->start() == nullptr) continue;
       const WorkerLaunch& launch = worker->start()->launch;
-      const auto lost = world_.lost_a_node.find(attempt_key(launch.trial, launch.attempt));
-      if (lost == world_.lost_a_node.end()) continue;
+      const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
+      const auto lost = world_.lost_a_node.find(key);
+      if (lost == world_.lost_a_node.end() || led_by_such.contains(key)) continue;
       const Time held = agent->held_up_until();
       const Time since = std::max(lost->second, held);
       if (world_.queue.now() - since <= kPromise + slack) continue;

@@ -108,6 +108,7 @@ class SimulatedAgent {
   void act(EndZygote&);
   // Of a node that relays (simulated_relay.cc).
   void act(StoreCheckpoint& action);
+  bool still_wants(const FetchCheckpoint& action) const;
   void act(FetchCheckpoint& action);
   void act(GiveUpCheckpoints& action);
   void act(GiveUpRelay& action);

@@ -133,6 +133,13 @@ void SimulatedAgent::carried() {
   machine_.on_stored(now(), saved, is_stored, is_stored ? "" : "its folder is gone");
 }
 
+// Not when its attempt has ended meanwhile: the trial may have gone on elsewhere, past it.
+bool SimulatedAgent::still_wants(const FetchCheckpoint& action) const {
+  return std::ranges::any_of(machine_.live(), [&](const LiveAttempt& one) {
+    return one.trial == action.trial && one.attempt == action.attempt;
+  });
+}
+
 void SimulatedAgent::act(FetchCheckpoint& action) {
   if (world_.scenario.objects) {
     wanted_[attempt_key(action.trial, action.attempt)] = action;
@@ -147,7 +154,7 @@ void SimulatedAgent::act(FetchCheckpoint& action) {
         const CheckpointOrigin& wanted = action.checkpoint;
         error = fmt::format("{} of trial {} is not there",
                             checkpoint_name(wanted.iteration, wanted.attempt), wanted.trial.value);
-        if (!world_.given_up.contains(attempt)) {
+        if (still_wants(action) && !world_.given_up.contains(attempt)) {
           violate("a restored attempt finds its checkpoint", error);
         }
       }

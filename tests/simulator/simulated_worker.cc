@@ -134,8 +134,9 @@ void SimulatedWorker::load() {
   if (parts == nullptr || !parts->contains(start_->rank)) {
     if (world_.given_up.contains(key)) return throw_exception("load: no such checkpoint");
     violate("a restored attempt finds its checkpoint",
-            fmt::format("{} of trial {} is not there", checkpoint_name(id.iteration, id.attempt),
-                        of.value));
+            fmt::format("{} of trial {} is not there for attempt {} of trial {}",
+                        checkpoint_name(id.iteration, id.attempt), of.value,
+                        start_->launch.attempt.value, start_->launch.trial.value));
   }
   trainable_->load(parts->at(start_->rank));
   later(world_.about(microseconds(300)), [this] { begin(); });

@@ -20,6 +20,10 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   controller_ = &controller;
   const auto paused_before = paused_on_;
   journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
+  if (kept_by_ != &controller) {  // the start of this driver was there when an older one looked
+    keep_those_of(controller);
+    kept_by_ = &controller;
+  }
   away_.clear();
   for (const AgentNumber agent : controller.nodes().all()) {
     if (controller.nodes().is_away(agent)) away_.insert(agent);
@@ -97,6 +101,7 @@ void TrialPromises::follow(const DriverStarted& event) {
     if (event.keeps_joined) abandoned_[AgentNumber{~0u}].insert(attempts.begin(), attempts.end());
   }
   keep_those_of(*controller_);
+  kept_by_ = controller_;
 }
 
 // An attempt on a machine that is not waited for may run until it is heard.

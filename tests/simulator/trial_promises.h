@@ -127,6 +127,7 @@ class TrialPromises {
   std::set<AgentNumber> expected_;  // of a driver before; they have not greeted this one
   std::uint64_t epoch_ = 0;
   const Controller* controller_ = nullptr;  // while its turns are followed
+  const Controller* kept_by_ = nullptr;     // that was it when a driver's start was followed last
   // Attempts of machines that were lost and have not said yet that they are gone.
   std::map<AgentNumber, std::set<std::pair<TrialNumber, AttemptNumber>>> abandoned_;
   std::map<AgentNumber, std::set<std::uint64_t>> parts_;  // attempt_keys, where it does not lead

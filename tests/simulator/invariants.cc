@@ -522,10 +522,9 @@ void Invariants::replayed(const SimulatedDriver& driver) {
   if (!store_.now->values.empty()) ++world_.tally.resumed_from_snapshot;
   read_up_to_ = driver.read_up_to();
   if (read_up_to_ == store_.now->last) recorded_checkpoints_are_on_disk(driver.controller());
-  // An append whose driver never learned the outcome may be there on top, and so may a snapshot that
-  // another driver took while this one read.
-  if (!legacy_ || legacy_->last != read_up_to_) return;
-  if (driver.next_epoch() != read_up_to_->epoch + 1) return;
+  // An append whose driver never learned the outcome may be there on top, and so may a snapshot:
+  // another driver took it while this one read, or the store has lost entries before it.
+  if (!legacy_ || legacy_->last != read_up_to_ || driver.state_of() != *read_up_to_) return;
   if (driver.controller().save() != legacy_->state) {
     violate("replay gives the state that the last driver had", "the states are different");
   }

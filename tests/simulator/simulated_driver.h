@@ -79,7 +79,7 @@ class SimulatedDriver : private TurnEdges {
   bool is_journaled(AgentNumber agent, std::uint64_t sequence) const;
   std::optional<EntryId> last_appended() const { return appended_; }
   std::optional<EntryId> read_up_to() const { return store_.read_up_to(); }
-  std::uint64_t next_epoch() const { return experiment_.next_epoch(); }
+  EntryId state_of() const { return experiment_.last(); }  // the last entry that it has
   std::uint64_t turns() const { return handled_; }
   std::uint64_t epoch() const { return epoch_; }
   // The records that the controller told in the last turn.

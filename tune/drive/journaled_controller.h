@@ -60,7 +60,8 @@ class JournaledController {
   const Controller& controller() const { return controller_; }
   bool is_new() const { return journal_.is_empty(); }  // nothing was ever committed
   std::uint64_t next_epoch() const { return journal_.next_epoch(); }
-  ExperimentTime now() const { return now_; }  // of the newest turn
+  EntryId last() const { return journal_.last(); }  // entry that the state stands for
+  ExperimentTime now() const { return now_; }       // of the newest turn
 
  private:
   Journal::Visitor follower();
@@ -77,7 +78,7 @@ class JournaledController {
   ExperimentTime now_{};
   // By replayed turns, whose removals may not have been done: these, and others of the trial.
   std::map<TrialNumber, std::set<CheckpointId>> unsettled_;
-  std::string mended_;               // see take_mended
+  std::string mended_;  // see take_mended
 };
 
 }  // namespace tune

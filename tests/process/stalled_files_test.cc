@@ -67,6 +67,16 @@ struct Stalled {
   std::unique_ptr<Running> run;
 };
 
+// Its trials fail once, in that way.
+std::string faulty_sweep(const std::string& fails_in) {
+  return yaml(
+      {.trainable = "Faulty",
+       .config = "{fail_in: " + fails_in + ", step_ms: 10}",
+       .num_samples = kStalledTrials,
+       .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\nmax_failures: 1\n",
+       .metric = "count"});
+}
+
 TEST_CASE("a file system that stalls for longer than an agent may be silent costs nothing") {
   Stalled name("name", "checkpoint_*");
   Stalled flush("flush", "?????_0000?");             // of a trial's folder, after that
@@ -77,18 +87,8 @@ TEST_CASE("a file system that stalls for longer than an agent may be silent cost
   name.start();
   flush.start();
   program.start();
-  removal.start(yaml({.trainable = "Faulty",
-                      .config = "{fail_in: save, fail_how: kill, fail_at: 2, step_ms: 10}",
-                      .num_samples = kStalledTrials,
-                      .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
-                              "max_failures: 1\n",
-                      .metric = "count"}));
-  tail.start(yaml({.trainable = "Faulty",
-                   .config = "{fail_in: step, fail_how: throw, fail_at: 3, step_ms: 10}",
-                   .num_samples = kStalledTrials,
-                   .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
-                           "max_failures: 1\n",
-                   .metric = "count"}));
+  removal.start(faulty_sweep("save, fail_how: kill, fail_at: 2"));
+  tail.start(faulty_sweep("step, fail_how: throw, fail_at: 3"));
   for (const Stalled* sweep : {&name, &flush, &removal, &program, &tail}) REQUIRE(sweep->is_met());
   CHECK_FALSE(name.run->ends_within(kStall));
   for (Stalled* sweep : {&name, &flush, &removal, &program, &tail}) {

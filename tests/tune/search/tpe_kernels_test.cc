@@ -1,5 +1,5 @@
-// What makes tpe's densities fast, beside the same written plainly: equal to the last bit, since
-// proposals of older journals are made again.
+// What makes tpe's densities fast, beside the same written plainly: equal to the last bit where
+// nothing is said of precision.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,13 +8,16 @@
 #include <limits>
 #include <numbers>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/random.h"
 #include "tune/search/tpe/cell_kinds.h"
+#include "tune/search/tpe/even_masses.h"
 #include "tune/search/tpe/evidence.h"
 #include "tune/search/tpe/kernel_norms.h"
 #include "tune/search/tpe/kernel_sums.h"
+#include "tune/search/tpe/normal_mass.h"
 #include "tune/search/tpe/widths.h"
 
 namespace tune::search::tpe {
@@ -44,7 +47,13 @@ void check_kinds(std::size_t kernels, int cells, RandomStream& random) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     REQUIRE(found.places[kinds[i]] == places[i]);
     REQUIRE(found.widths[kinds[i]] == widths[i]);
+    REQUIRE(found.log_masses[kinds[i]] == log_mass_within(places[i], widths[i]));
   }
+  std::set<std::pair<Real, Real>> different;
+  for (std::size_t i = 0; i + 1 < found.places.size(); ++i) {  // the last is the prior's
+    different.emplace(found.places[i], found.widths[i]);
+  }
+  CHECK(different.size() + 1 == found.places.size());
   const std::size_t occupied = std::set<Real>(places.begin() + 1, places.end()).size();
   CHECK(found.places.size() <= 3 * occupied + 1);
 }
@@ -78,6 +87,32 @@ TEST_CASE("kernels that are called dense are all of the narrowest width") {
   CHECK(dense < 150);
   const std::vector<float> few(97, 0.5F);  // these may be wider than that
   CHECK(are_dense(std::span<const float>(few)) == false);
+}
+
+template <class Real>
+void check_even_masses(double precision) {
+  EvenMasses<Real> masses;
+  for (int round = 0; round < 2; ++round) {  // the second time they are known, or were replaced
+    for (const std::uint32_t cells : {1u, 2u, 7u, 32u, 200u}) {
+      for (const Real width : {Real{0.01}, Real{0.013}, Real{0.4}, Real{1}}) {
+        for (std::uint32_t halves = 0; halves <= 2 * cells; ++halves) {
+          const double low = (halves - 1.0) / (2.0 * cells);
+          const double high = (halves + 1.0) / (2.0 * cells);
+          const Real found = masses.log_mass(cells, halves, width);
+          const double expected = log_mass(low, high, 0, static_cast<double>(width));
+          const double mirrored = log_mass(-high, -low, 0, static_cast<double>(width));
+          REQUIRE(std::abs(static_cast<double>(found) - expected) <=
+                  precision * (1 + std::abs(expected)));
+          REQUIRE(std::abs(mirrored - expected) <= 1e-9 * (1 + std::abs(expected)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("masses in even cells are those of any cell, whatever was asked for before") {
+  check_even_masses<float>(1e-6);
+  check_even_masses<double>(1e-12);
 }
 
 template <class Real>

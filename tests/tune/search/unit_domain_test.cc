@@ -127,6 +127,11 @@ TEST_CASE("values are counted where they can be") {
   CHECK(UnitDomain(quniform(-1, 2, 0.1)).count() == 31);
   CHECK(UnitDomain(lograndint(7, 8)).count() == 1);
   CHECK(UnitDomain(choice({"a", "b", "c"})).count() == 3);
+  CHECK(UnitDomain(randint(-3, 9)).is_even());
+  CHECK(UnitDomain(qrandint(16, 64, 16)).is_even());
+  CHECK_FALSE(UnitDomain(quniform(-1, 2, 0.1)).is_even());  // half a cell at the bounds
+  CHECK_FALSE(UnitDomain(lograndint(1, 64)).is_even());
+  CHECK_FALSE(UnitDomain(uniform(0, 1)).is_even());
   CHECK_FALSE(UnitDomain(uniform(0, 1)).count().has_value());
   CHECK_FALSE(UnitDomain(qrandn(0, 1, 1)).count().has_value());
   CHECK_FALSE(UnitDomain(randint(0, std::numeric_limits<std::int64_t>::max())).count().has_value());

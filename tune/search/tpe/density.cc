@@ -129,12 +129,9 @@ template <class Real>
 void Density<Real>::add_cells(std::size_t parameter, const Columns<Real>& points) {
   const std::span<std::uint32_t> kinds = new_kinds();
   CellKinds<Real> found = cell_kinds(places_of(parameter, points), kinds);
-  std::vector<Real> log_masses;
-  for (std::size_t i = 0; i < found.places.size(); ++i) {
-    log_masses.push_back(log_mass_within(found.places[i], found.widths[i]));
-  }
-  for (std::size_t i = 0; i < kinds.size(); ++i) columns_.constants[i] -= log_masses[kinds[i]];
-  cells_.push_back({parameter, columns_.kinds.size() - 1, std::move(found)});
+  const UnitDomain& domain = encoding_.parameters()[parameter].domain;
+  const auto even = domain.is_even() ? static_cast<std::uint32_t>(*domain.count()) : 0;
+  cells_.push_back({parameter, columns_.kinds.size() - 1, even, std::move(found)});
 }
 
 // Kinds are the options, and after them the prior.
@@ -154,14 +151,30 @@ void Density<Real>::add_options(std::size_t parameter, const Columns<Real>& poin
 // ---- At points ----------------------------------------------------------------------------------
 
 template <class Real>
-FactorTable<Real> Density<Real>::cell_table(const Cells& cells, double unit) const {
-  const UnitCell cell = encoding_.parameters()[cells.parameter].domain.cell(unit);
+FactorTable<Real> Density<Real>::cell_table(const Cells& cells, double unit,
+                                            EvenMasses<Real>& masses) const {
+  const UnitDomain& domain = encoding_.parameters()[cells.parameter].domain;
   const CellKinds<Real>& kinds = cells.kinds;
-  const auto of_kind = [cell, &kinds](std::uint32_t kind) {
-    return static_cast<Real>(log_mass(cell.low, cell.high, static_cast<double>(kinds.places[kind]),
-                                      static_cast<double>(kinds.widths[kind])));
+  const std::uint32_t even = cells.even;
+  // Of what the kernel has in [0, 1]; rounding may reach beyond all of it.
+  const auto share = [&kinds](Real log_mass, std::uint32_t kind) {
+    return std::min(log_mass - kinds.log_masses[kind], Real{0});
   };
-  return {std::vector<Real>(kinds.places.size(), kUnknown<Real>), of_kind};
+  std::vector<Real> unknown(kinds.places.size(), kUnknown<Real>);
+  if (even > 0) {
+    return {std::move(unknown),
+            [=, at = domain.cell(unit).at, &kinds, &masses](std::uint32_t kind) {
+              const double distance = std::abs(at - static_cast<double>(kinds.places[kind]));
+              const auto halves = static_cast<std::uint32_t>(2 * even * distance + 0.5);
+              return share(masses.log_mass(even, halves, kinds.widths[kind]), kind);
+            }};
+  }
+  return {std::move(unknown), [=, cell = domain.cell(unit), &kinds](std::uint32_t kind) {
+            const double mass =
+                log_mass(cell.low, cell.high, static_cast<double>(kinds.places[kind]),
+                         static_cast<double>(kinds.widths[kind]));
+            return share(static_cast<Real>(mass), kind);
+          }};
 }
 
 template <class Real>
@@ -195,8 +208,9 @@ std::vector<double> Density<Real>::log_densities(const std::vector<UnitPoint>& p
     }
     asked[i].tables.resize(columns_.kinds.size());
   }
+  EvenMasses<Real> masses;
   set_tables(cells_, [&](const Cells& each, const UnitPoint& point) {
-    return cell_table(each, point[each.parameter]);
+    return cell_table(each, point[each.parameter], masses);
   });
   set_tables(options_, [&](const Options& each, const UnitPoint& point) {
     return option_table(each, encoding_.option(each.parameter, point));

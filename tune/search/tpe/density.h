@@ -25,6 +25,7 @@
 #include "core/random.h"
 #include "tune/search/encoding.h"
 #include "tune/search/tpe/cell_kinds.h"
+#include "tune/search/tpe/even_masses.h"
 #include "tune/search/tpe/evidence.h"
 #include "tune/search/tpe/kernel_sums.h"
 #include "tune/search/tpe/sub_spaces.h"
@@ -58,6 +59,7 @@ class Density {
   struct Cells {
     std::size_t parameter = 0;
     std::size_t column = 0;  // of kinds
+    std::uint32_t even = 0;  // the number of cells when they are all as wide; else 0
     CellKinds<Real> kinds;
   };
   struct Options {
@@ -76,7 +78,7 @@ class Density {
   std::vector<Real>& new_column();
   std::span<std::uint32_t> new_kinds();
   void set_narrowest();
-  FactorTable<Real> cell_table(const Cells& cells, double unit) const;
+  FactorTable<Real> cell_table(const Cells& cells, double unit, EvenMasses<Real>& masses) const;
   FactorTable<Real> option_table(const Options& options, std::size_t option) const;
   double drawn_normal(double place, double width, RandomStream& random) const;
   double drawn_option(const Options& options, std::size_t kernel, RandomStream& random) const;

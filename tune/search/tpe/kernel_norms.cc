@@ -57,8 +57,8 @@ TUNE_INLINE float log_mass_at_bound(float distance) {
 }
 
 template <class Real>
-TUNE_INLINE bool is_well_inside(Real place) {
-  return std::min(place, 1 - place) >= kWellInside<Real> * kNarrowest<Real>;
+TUNE_INLINE bool is_well_inside(Real place, Real width) {
+  return std::min(place, 1 - place) >= kWellInside<Real> * width;
 }
 
 template <class Real>
@@ -75,7 +75,8 @@ TUNE_INLINE void subtract_all(std::span<const Real> places, std::span<const Real
     const std::size_t end = std::min(first + kAtOnce, places.size());
     std::uint64_t others = 0;
     for (std::size_t i = first; i < end; ++i) {
-      const std::uint64_t is_other = static_cast<std::uint32_t>(!is_well_inside(places[i])) |
+      const bool at_bound = !is_well_inside(places[i], kNarrowest<Real>);
+      const std::uint64_t is_other = static_cast<std::uint32_t>(at_bound) |
                                      static_cast<std::uint32_t>(widths[i] != kNarrowest<Real>);
       others |= is_other << (i - first);
     }
@@ -84,7 +85,7 @@ TUNE_INLINE void subtract_all(std::span<const Real> places, std::span<const Real
       if (widths[i] == kNarrowest<Real>) {
         constants[i] -= log_mass_at_bound(std::min(places[i], 1 - places[i]));
       } else {
-        constants[i] -= log_mass_inside(places[i], widths[i]);
+        constants[i] -= log_mass_within(places[i], widths[i]);
         constants[i] -= std::log(widths[i]) + log_root<Real>();
       }
     }
@@ -104,8 +105,8 @@ void subtract_floats(std::span<const float> places, std::span<const float> width
 
 template <class Real>
 Real log_mass_within(Real place, Real width) {
+  if (is_well_inside(place, width)) return 0;
   if (width != kNarrowest<Real>) return log_mass_inside(place, width);
-  if (is_well_inside(place)) return 0;
   return log_mass_at_bound(std::min(place, 1 - place));
 }
 template float log_mass_within(float, float);

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kSnapshotEvery = 40;
 constexpr std::chrono::seconds kPatience{30};  // with a server that is watched
 
-// Short by default: of those each kill costs one.
+// Short by default, for the one that writes when its server is killed: each kill costs one.
 RedisStoreOptions at(const PlainServer& server,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds(500)) {
   RedisStoreOptions options;
@@ -137,9 +137,9 @@ TEST_CASE("a server killed at any moment of appends, snapshots and rewrites lose
     std::atomic<int> appends = 0;
     std::atomic<bool> has_given_up = false;  // a busy disk made it wait for too long
     std::thread writer([&] {
-      const auto store = connected(server);
-      check_all_there(*store, known);
-      write_until_it_dies(*store, known, appends);
+      RedisStore patient(at(server, kPatience));
+      check_all_there(patient, known);
+      write_until_it_dies(*connected(server), known, appends);
       has_given_up = true;
     });
     // A moment is so many appends, and then so many microseconds of a rewrite.
@@ -390,7 +390,7 @@ TEST_CASE("a snapshot of whose write only a part came to the disk is there with 
   const auto append_bytes = [&] { return read_file(append_file(server.folder())); };
   std::string before;
   {
-    RedisStore store(at(server));
+    RedisStore store(at(server, kPatience));
     for (std::uint64_t i = 0; i < 3; ++i) store.append({1, i}, payload_of({1, i}));
     before = append_bytes();
     store.put_and_trim("snapshot", snapshot_of({1, 1}), {1, 1});
@@ -402,13 +402,13 @@ TEST_CASE("a snapshot of whose write only a part came to the disk is there with 
     CAPTURE(cut);
     write_file_atomically(append_file(server.folder()), before + transaction.substr(0, cut));
     server.start();
-    const auto store = connected(server);
-    const std::vector<Entry> entries = store->read({}, 10);
+    RedisStore store(at(server, kPatience));
+    const std::vector<Entry> entries = store.read({}, 10);
     if (cut < transaction.size()) {
-      CHECK_FALSE(store->get("snapshot").has_value());
+      CHECK_FALSE(store.get("snapshot").has_value());
       CHECK(entries.size() == 3);
     } else {
-      CHECK(store->get("snapshot") == snapshot_of({1, 1}));
+      CHECK(store.get("snapshot") == snapshot_of({1, 1}));
       CHECK(entries.size() == 1);
     }
     server.kill();

@@ -63,6 +63,20 @@ TEST_CASE("the best model of a small quickstart, restored, is worth what was rec
   CHECK_HAS(after(predict.out, "checkpoint:        "), "checkpoint_00000");
 }
 
+TEST_CASE("under pbt a model of LibTorch goes on from another one's, with values of its own") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep_of("pbt"));
+  const Finished run =
+      box.tune({"run", "sweep.yaml", "--num-samples", "4", "--cpus", "2", "--set",
+                "config/samples_per_step=256", "--set", "config/test_samples=250", "--set",
+                "scheduler/pbt/quantile_fraction=0.5", "--set", "stop/training_iteration=8"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(lines_of(run.out).back().starts_with("{\"lr\":"));
+  CHECK_HAS(box.read("results/latest/events.jsonl"), "\"event\":\"replaced\"");
+  CHECK(box.is_quiet());
+}
+
 // A clone whose programs are built: `cmake` then only checks what it is asked for.
 void make_clone(Sandbox& box) {
   namespace fs = std::filesystem;

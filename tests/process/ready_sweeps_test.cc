@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,14 @@
 #include "process/sandbox.h"
 #include "process/sweep.h"
 #include "skip.h"
+#include "tune/results/analysis.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
+
+const fs::path kConfigFolder = TUNE_SOURCE_DIR "/config";
 
 // Relative to the sweep; empty: it has none.
 std::string plugin_of(const Sandbox& box, const fs::path& sweep) {
@@ -33,7 +37,7 @@ TEST_CASE("every sweep of config/ is one that tune validate finds nothing wrong 
   }
   const Sandbox box;
   int checked = 0;
-  for (const auto& file : fs::directory_iterator(TUNE_SOURCE_DIR "/config")) {
+  for (const auto& file : fs::directory_iterator(kConfigFolder)) {
     const fs::path sweep = file.path();
     if (sweep.extension() != ".yaml") continue;
     CAPTURE(sweep);
@@ -52,6 +56,97 @@ TEST_CASE("every sweep of config/ is one that tune validate finds nothing wrong 
     CHECK(told.out.starts_with("ok: "));
   }
   CHECK(checked >= 7);  // those of the engines need no LibTorch
+}
+
+// A sweep of config/ with a trainable that has the same metric, and needs no LibTorch and no time.
+std::string with_curve(const Sandbox& box, const fs::path& sweep) {
+  std::string text;
+  for (std::string line : lines_of(box.read(sweep))) {
+    if (line.starts_with("plugin: ")) line = "plugin: " TUNE_SYNTHETIC_PLUGIN;
+    if (line == "trainable: FashionMnist") line = "trainable: Curve";
+    text += line + "\n";
+  }
+  return text;
+}
+
+// Runs such a sweep, checks how it ends, and gives what it and its events tell.
+std::string told_by_run(const Sandbox& box, const std::string& name,
+                        const std::string& set = "seed=1") {
+  const std::string text = with_curve(box, kConfigFolder / (name + ".yaml"));
+  box.write(name + ".yaml", text);
+  const Finished run =
+      box.tune({"run", name + ".yaml", "--name", name, "--cpus", "2", "--set", set});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const Analysis analysis = Analysis::load(box.path() / "results" / name);
+  for (const TrialSummary& trial : analysis.trials()) {
+    CHECK(trial.status == TrialStatus::kTerminated);
+  }
+  CHECK_HAS(text, "\nnum_samples: " + std::to_string(analysis.trials().size()) + "\n");
+  CHECK(analysis.best_result().get<double>("mean_accuracy") > 0.45);  // at lr 0.003, say, 0.1
+  CHECK(lines_of(run.out).back() == analysis.best_config().dump());
+  check_nothing_left(box, "results/" + name);
+  return run.err + box.read("results/" + name + "/events.jsonl");
+}
+
+TEST_CASE("every sweep of config/ with the quickstart's trainable runs, and does what it is for") {
+  const std::string by_model = R"("origin":"model")", pauses = R"("verdict":"pause")";
+  const std::string is_cut = " is worse than the cut-off ";
+  const std::map<std::string, std::vector<std::string>> table = {
+      {"asha_brackets", {R"("bracket":2)", is_cut}},
+      {"asha_promotion", {pauses, "by promotion: "}},
+      {"auto", {"searcher: gp, as 3 parameters are few enough for a model", by_model, pauses}},
+      {"cma_es", {by_model, "Using FIFO scheduling algorithm."}},
+      {"fashion_mnist", {is_cut}},
+      {"gp", {by_model, pauses}},
+      {"halton", {"\"event\":\"proposed\"", is_cut}},
+      {"hyperband", {pauses, " have come, the best 2 go on"}},
+      {"median_stopping", {" is worse than those of more than half of "}},
+      {"pb2", {" is among the lowest 1 of 4 at iteration "}},
+      {"pbt", {" is among the lowest 2 of 8 at iteration "}},
+      {"pbt_replay", {"step 2 of the schedule", "step 3 of the schedule"}},
+      {"tpe", {by_model, is_cut}},
+      {"warm_start", {}},  // below
+  };
+  for (const auto& file : fs::directory_iterator(kConfigFolder)) {
+    const Sandbox box;
+    if (!testing::has(box.read(file.path()), "\ntrainable: FashionMnist\n")) continue;
+    const std::string name = file.path().stem();
+    CAPTURE(name);
+    REQUIRE(table.contains(name));
+    if (name == "warm_start") continue;
+    // A model may soon propose nothing that is worse than the median.
+    const bool draws = name == "median_stopping";
+    const std::string told = told_by_run(box, name, draws ? "searcher=random" : "seed=1");
+    for (const std::string& words : table.at(name)) CHECK_HAS(told, words);
+  }
+}
+
+TEST_CASE("warm_start.yaml after gp.yaml has a model from its first proposal on") {
+  const Sandbox box;
+  CHECK_HAS(told_by_run(box, "gp"), R"("origin":"start_up")");
+  const std::string told = told_by_run(box, "warm_start");
+  CHECK_HAS(told, "warm start: gp knows 27 trials of results/latest");
+  CHECK_HAS(told, R"("origin":"model")");
+  CHECK_FALSE(testing::has(told, R"("origin":"start_up")"));
+}
+
+TEST_CASE("pbt.yaml and pb2.yaml end with schedules of values, which tune prints") {
+  for (const std::string name : {"pbt", "pb2"}) {
+    CAPTURE(name);
+    const Sandbox box;
+    told_by_run(box, name);
+    std::size_t changed = 0;
+    for (const TrialSummary& trial : Analysis::load(box.path() / "results" / name).trials()) {
+      const Finished shown = box.tune({"schedule", "results/" + name, trial.id});
+      REQUIRE(shown.code == 0);
+      CHECK_HAS(shown.out, "\n    schedule:\n");
+      const std::string newest = lines_of(shown.out).back();
+      CHECK_HAS(newest, "config: " + trial.config().dump() + "}");
+      changed += testing::has(newest, "{iteration: 0, ") ? 0 : 1;
+    }
+    CHECK(changed >= 1);
+  }
 }
 
 // The pools of a sweep, each as the end of one: that which it has, and those in comments.
@@ -78,7 +173,7 @@ TEST_CASE("every pool of config/ is one that tune validate shows and finds nothi
   }
   box.set("PATH", (box.path() / "bin").string() + ":" + std::getenv("PATH"));
   int checked = 0;
-  for (const auto& file : fs::directory_iterator(TUNE_SOURCE_DIR "/config")) {
+  for (const auto& file : fs::directory_iterator(kConfigFolder)) {
     if (file.path().extension() != ".yaml") continue;
     for (const std::string& pool : pools_of(box.read(file.path()))) {
       CAPTURE(pool);

@@ -47,14 +47,17 @@ std::string expectation(const Explanation& found) {
     return fmt::format("acquisition {:.4g} ({}: values of the metric say nothing yet)",
                        *one.acquisition, chance);
   }
+  const std::string from =
+      one.margin ? fmt::format(", counted from {:.4g} above the best", *one.margin) : "";
   const std::string bounded =
       found.is_constrained
-          ? fmt::format(" and {}, added; the latter alone while no trial keeps them", chance)
+          ? fmt::format("{} and {}, added; the latter alone while no trial keeps them",
+                        one.margin ? "," : "", chance)
           : "";
   return fmt::format(
       "mean {:.4g}, sd {:.4g}, acquisition {:.4g} ({}, larger is better; acquisition: the "
-      "logarithm of the expected improvement{})",
-      *one.mean, *one.standard_deviation, *one.acquisition, scale_of(found), bounded);
+      "logarithm of the expected improvement{}{})",
+      *one.mean, *one.standard_deviation, *one.acquisition, scale_of(found), from, bounded);
 }
 
 // By what its model tells: an expectation, the trials that it was made of, or neither.

@@ -162,6 +162,7 @@ void EventText::on(const TrialProposed& proposed, WallTime wall) {
     line.add_number("sd", proposal.expected->standard_deviation);
   }
   if (proposal.expected) line.add_number("acquisition", proposal.expected->acquisition);
+  if (proposal.margin > 0) line.add_number("margin", proposal.margin);
   if (proposal.expected || !neighbours.empty()) {
     line.add_texts("neighbours", neighbours);
     line.add_values("neighbour_values", proposal.neighbour_values);

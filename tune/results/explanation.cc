@@ -125,6 +125,7 @@ class Reading {
       proposed.standard_deviation = number_in(event, "sd");
     }
     proposed.acquisition = number_in(event, "acquisition");
+    proposed.margin = number_in(event, "margin");
     proposed.note = event.get_or("note", "");
     proposed.by = model_of(event, found_.searcher, proposed);
     named_ = event.get_or("neighbours", std::vector<std::string>());
@@ -436,6 +437,7 @@ Value value_of(const Explanation::Proposed& proposed) {
   if (proposed.mean) value.set("mean", *proposed.mean);
   if (proposed.standard_deviation) value.set("sd", *proposed.standard_deviation);
   if (proposed.acquisition) value.set("acquisition", *proposed.acquisition);
+  if (proposed.margin) value.set("margin", *proposed.margin);
   if (!proposed.note.empty()) value.set("note", proposed.note);
   return value;
 }

@@ -49,6 +49,8 @@ struct Explanation {
     std::optional<double> mean;  // in the model's own scale, where it expects a value
     std::optional<double> standard_deviation;
     std::optional<double> acquisition;
+    std::optional<double>
+        margin;  // above the best, from where an improvement counted; if there was
     std::string note;
   };
   std::optional<Proposed> proposed;

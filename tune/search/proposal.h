@@ -57,10 +57,11 @@ struct Proposal {
   // Of the neighbours, in that order: the newest that was known, in the metric's own direction.
   std::vector<ValueAt> neighbour_values = {};
   std::string model = {};  // "tpe": the one that made it, where a searcher asks several
+  double margin = 0;       // of gp: above the best, from where an improvement counted
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.point, s.origin, s.note, s.expected, s.neighbours, s.results_known, s.pending_known);
-    f.added(s.neighbour_values, s.model);
+    f.added(s.neighbour_values, s.model, s.margin);
   }
 };
 

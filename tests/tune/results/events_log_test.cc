@@ -110,6 +110,7 @@ TEST_CASE("a proposal is a line with the numbers of its moment") {
   Proposal proposal;
   proposal.origin = ProposalOrigin::kModel;
   proposal.expected = Expectation{0.5, 0.25, -1.5};
+  proposal.margin = 0.375;
   proposal.neighbours = {TrialNumber{2}, TrialNumber{0}};
   proposal.neighbour_values = {{9, 0.5}, {3, std::numeric_limits<double>::infinity()}};
   proposal.neighbour_values.push_back({4, 0.5, {0.5, 7}});  // of two objectives
@@ -126,7 +127,7 @@ TEST_CASE("a proposal is a line with the numbers of its moment") {
   CHECK(day.read() ==
         "{\"time\":1700000000.250,\"event\":\"proposed\"" + of +
             "\"model\",\"results_known\":7,\"pending_known\":3,\"mean\":0.5,\"sd\":0.25,"
-            "\"acquisition\":-1.5,\"neighbours\":[\"" +
+            "\"acquisition\":-1.5,\"margin\":0.375,\"neighbours\":[\"" +
             id(2) + "\",\"" + id(0) +
             "\"],\"neighbour_values\":[[9,0.5],[3,\"inf\"],[4,0.5,7.0]]}\n"
             "{\"time\":1700000000.500,\"event\":\"proposed\"" +

@@ -185,6 +185,10 @@ TEST_CASE("proposals are told by what the model behind them expects, under auto 
   };
   const std::string best = "proposed: the best by the model of ";
   CHECK_HAS(told(gp(), value), best + "gp" + known + by_value);
+  Value::Map above = value;
+  above.push_back({"margin", 0.3});
+  CHECK_HAS(told(gp(), above),
+            "the logarithm of the expected improvement, counted from 0.3 above the best)\n");
   CHECK_HAS(told(tpe(), density), best + "tpe" + known + by_density);
   CHECK_HAS(told(tpe(), earlier), best + "tpe" + known + by_density);
   CHECK_HAS(told(automatic(), value), best + "gp, which auto asked" + known + by_value);
@@ -215,6 +219,11 @@ TEST_CASE("under constraints an expectation is told in its own scale, or as a ch
             "is better; acquisition: the logarithm of the expected improvement and the logarithm "
             "of the chance that the constraints are kept, added; the latter alone while no trial "
             "keeps them)\n");
+  Value above = both;
+  above.set("margin", 0.3);
+  CHECK_HAS(told(gp(), above),
+            "of the expected improvement, counted from 0.3 above the best, and the logarithm of "
+            "the chance that the constraints are kept, added;");
   const std::string by_chance =
       "  expected: acquisition -0.5 (the logarithm of the chance that the constraints are kept: "
       "values of the metric say nothing yet)\n";

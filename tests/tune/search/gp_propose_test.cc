@@ -266,7 +266,8 @@ TEST_CASE("under a scheduler that ends trials early less is known of the place t
     const auto targets = targets_of(question.known.observations, kLikeliest.targets);
     const double best = *std::max_element(targets.begin(), targets.end());
     const auto& [mean, deviation, acquisition] = *proposal.expected;
-    const double z = (mean - best - (stopped_early ? 0.3 : 0)) / deviation;
+    CHECK(proposal.margin == (stopped_early ? 0.3 : 0));
+    const double z = (mean - best - proposal.margin) / deviation;
     const double improvement = deviation * (normal_density(z) + z * normal_cdf(z));
     CHECK(acquisition == doctest::Approx(std::log(improvement)));
     return deviation;

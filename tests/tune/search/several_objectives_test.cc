@@ -97,6 +97,7 @@ TEST_CASE("with two objectives less is known of the places that are proposed, by
       swept.live(RandomProposer(), 8);
       for (const Proposal& proposal : swept.ask(proposer, 8)) {
         REQUIRE(proposal.origin == ProposalOrigin::kModel);
+        CHECK(proposal.margin == margin);
         sum += proposal.expected->standard_deviation;
       }
     }
@@ -224,26 +225,31 @@ TEST_CASE("a large batch of gp under a constraint mostly keeps it, or breaks it 
 }
 
 TEST_CASE("under a constraint gp has a margin where trials are ended early, as without one") {
-  SeveralSwept swept(
-      cube(2),
-      [](const Config& config) -> MeritNumbers {
-        return {bowl(config), 1};
-      },
-      1, kConstrained);
-  swept.live(RandomProposer(), 8);
   const gp::Options options = {.random_share = 0, .averaged_up_to = 0};
-  for (const bool stopped_early : {false, true}) {
+  const auto proposed = [&](const NumbersOf& numbers, bool stopped_early) {
+    SeveralSwept swept(cube(2), numbers, 1, kConstrained);
+    swept.live(RandomProposer(), 8);
     gp::SeveralQuestion question{gp::training_set(swept.known()), 1, {}};
     question.known.stopped_early = stopped_early;
     RandomStream random(1, "stopped_early", 0);
-    const Proposal proposal =
-        gp::propose_several(question, swept.encoding(), options, random).proposals.front();
-    REQUIRE(proposal.origin == ProposalOrigin::kModel);
+    const auto answer = gp::propose_several(question, swept.encoding(), options, random);
+    REQUIRE(answer.proposals.front().origin == ProposalOrigin::kModel);
+    return answer.proposals.front();
+  };
+  const NumbersOf kept = [](const Config& config) { return MeritNumbers{bowl(config), 1}; };
+  for (const bool stopped_early : {false, true}) {
+    const Proposal proposal = proposed(kept, stopped_early);
+    CHECK(proposal.margin == (stopped_early ? options.margin : 0));
     const auto& [mean, deviation, acquisition] = *proposal.expected;
-    const double z = (mean - (stopped_early ? options.margin : 0)) / deviation;  // 0 is the best
+    const double z = (mean - proposal.margin) / deviation;  // 0 is the best
     const double improvement = deviation * (normal_density(z) + z * normal_cdf(z));
     CHECK(acquisition == doctest::Approx(std::log(improvement)));
   }
+  // While no trial keeps the constraint there is nothing to improve on.
+  const NumbersOf broken = [](const Config& config) {
+    return MeritNumbers{bowl(config), -config.get<double>("x0") - 1};
+  };
+  CHECK(proposed(broken, true).margin == 0);
 }
 
 TEST_CASE("gp's search of a front averages over length scales while results are few") {

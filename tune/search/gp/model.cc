@@ -152,6 +152,7 @@ std::optional<Proposal> Model::proposal_of(std::optional<Scored> found) const {
   proposal.point = std::move(found->point);
   proposal.origin = ProposalOrigin::kModel;
   proposal.expected = found->expected;
+  proposal.margin = margin_;
   proposal.neighbours = neighbours_of(proposal.point);
   return proposal;
 }

@@ -166,7 +166,7 @@ class SeveralModel {
       return expected_at(points, aim);
     };
     return proposal_of(
-        gp::best_candidate(best_of(points_, aim.worths), score, *encoding_, tried, random));
+        gp::best_candidate(best_of(points_, aim.worths), score, *encoding_, tried, random), aim);
   }
 
   std::optional<Proposal> best_candidate_in_haste(const TriedPoints& tried, RandomStream& random) {
@@ -177,7 +177,7 @@ class SeveralModel {
         .unfollow = [&](std::size_t place) { unfollow(place); },
         .expected = [&](std::size_t first) { return expected(predictions_followed(first), aim); }};
     return proposal_of(
-        pool_.best(best_of(points_, aim.worths), following, *encoding_, tried, random));
+        pool_.best(best_of(points_, aim.worths), following, *encoding_, tried, random), aim);
   }
 
   void believe(const UnitPoint& point) {
@@ -344,12 +344,13 @@ class SeveralModel {
     }
   }
 
-  std::optional<Proposal> proposal_of(std::optional<Scored> found) const {
+  std::optional<Proposal> proposal_of(std::optional<Scored> found, const Aim& aim) const {
     if (!found) return std::nullopt;
     Proposal proposal;
     proposal.point = std::move(found->point);
     proposal.origin = ProposalOrigin::kModel;
     proposal.expected = found->expected;
+    if (aim.best) proposal.margin = margin_;  // else there is nothing to improve on
     const Model& first =
         objectives_.empty() ? constraints_.front().model : objectives_.front().model;
     proposal.neighbours = first.neighbours_of(proposal.point);

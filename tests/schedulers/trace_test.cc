@@ -14,6 +14,7 @@
 #include "schedulers/fronts.h"
 #include "schedulers/hyperband.h"
 #include "schedulers/median_stopping.h"
+#include "tune/search/pb2/pb2.h"
 #include "tune/search/pbt/pbt.h"
 #include "tune/testing/reports.h"
 
@@ -146,6 +147,13 @@ TEST_CASE("promotion decides as Syne Tune's does with the paper's cut-off") {
   CHECK(launches > 300);
 }
 
+TEST_CASE("asha by stopping with rule top decides as Syne Tune's does with that cut-off") {
+  const std::size_t launches = replay("syne_tune_stopping.txt", [](double factor, double max_t) {
+    return asha({.max_t = max_t, .reduction_factor = factor, .rule = AshaRule::kTop});
+  });
+  CHECK(launches == 200);
+}
+
 TEST_CASE("synchronous brackets are filled and halved as Syne Tune's are") {
   const std::size_t launches = replay("syne_tune_hyperband.txt", [](double factor, double max_t) {
     return hyperband({.max_t = max_t, .reduction_factor = factor});
@@ -163,38 +171,25 @@ TEST_CASE("median stopping by the best value decides as Ray Tune's does") {
   CHECK(replay_reports("ray_median.txt", {median_stopping(options), Mode::kMax}) > 20);
 }
 
-// Ray's trials take over the donor's times; those of the trace keep their own, as ours do.
-TEST_CASE("population based training saves and replaces whom Ray Tune's does") {
-  std::ifstream file(kTraces + "ray_pbt.txt");
-  REQUIRE(file.good());
-  std::unique_ptr<TrialScheduler> scheduler;
-  std::size_t replaced = 0, saved = 0;
-  for (std::string line; std::getline(file, line);) {
-    CAPTURE(line);
-    Words words(line);
-    if (words.next<std::string>() == "sweep") {
-      const bool is_max = words.next<std::string>() == "max";
-      PbtOptions options;
-      options.perturbation_interval = 3;
-      options.hyperparam_mutations = {{"x", choice({1})}};
-      options.quantile_fraction = words.next<double>();
-      options.burn_in_period = words.next<double>();
-      scheduler = pbt(options).make();
-      scheduler->configure({"m", is_max ? Mode::kMax : Mode::kMin, 1});
-      for (std::uint32_t trial = 0; trial < 10; ++trial) {
-        scheduler->take_config({trial}, pack(Config{{"x", 0.5}}));
-        scheduler->add_trial({trial});
-      }
-      continue;
+// The population of a trace, of which each decision is compared.
+class ReplayedPopulation {
+ public:
+  ReplayedPopulation(const SchedulerSpec& spec, Mode mode) : scheduler_(spec.make()) {
+    scheduler_->configure({"m", mode, 1});
+    for (std::uint32_t trial = 0; trial < 10; ++trial) {
+      scheduler_->take_config({trial}, pack(Config{{"x", 0.5}}));
+      scheduler_->add_trial({trial});
     }
+  }
+  void report(Words& words) {
     const TrialNumber trial{words.next<std::uint32_t>()};
     const auto time = words.next<std::uint64_t>();
-    const Reported reported = report(trial.value, time, words.next<double>());
+    const Reported reported = testing::report(trial.value, time, words.next<double>());
     const auto expected = words.next<std::string>();
-    const Decision decision = scheduler->result(trial, reported);
+    const Decision decision = scheduler_->result(trial, reported);
     REQUIRE((decision.kind == Decision::Kind::kReplace) == (expected == "replace"));
     REQUIRE(decision.save == (expected == "save"));
-    if (decision.save) scheduler->checkpoint_saved(trial, time), ++saved;
+    if (decision.save) scheduler_->checkpoint_saved(trial, time), ++saved;
     if (decision.replacement) {
       std::set<std::uint32_t> donors;
       for (auto left = words.next<int>(); left > 0; --left) {
@@ -203,10 +198,60 @@ TEST_CASE("population based training saves and replaces whom Ray Tune's does") {
       CHECK(donors.contains(decision.replacement->donor.value));
       ++replaced;
     }
-    if (time == 24) scheduler->end_trial(trial, TrialEnd::kCompleted, &reported);
+    if (time == 24) scheduler_->end_trial(trial, TrialEnd::kCompleted, &reported);
   }
+  std::size_t replaced = 0, saved = 0;
+
+ private:
+  std::unique_ptr<TrialScheduler> scheduler_;
+};
+
+// Ray's trials take over the donor's times; those of the traces keep their own, as ours do.
+template <class MakeSpec>
+void replay_population(const std::string& name, MakeSpec make_spec) {
+  std::ifstream file(kTraces + name);
+  REQUIRE(file.good());
+  std::unique_ptr<ReplayedPopulation> population;
+  std::size_t replaced = 0, saved = 0;
+  const auto finish = [&] {
+    if (population) replaced += population->replaced, saved += population->saved;
+  };
+  for (std::string line; std::getline(file, line);) {
+    CAPTURE(line);
+    Words words(line);
+    if (words.next<std::string>() != "sweep") {
+      population->report(words);
+      continue;
+    }
+    finish();
+    const bool is_max = words.next<std::string>() == "max";
+    const auto quantile = words.next<double>();
+    population = std::make_unique<ReplayedPopulation>(make_spec(quantile, words.next<double>()),
+                                                      is_max ? Mode::kMax : Mode::kMin);
+  }
+  finish();
   CHECK(replaced > 40);
   CHECK(saved > 40);
+}
+
+TEST_CASE("population based training saves and replaces whom Ray Tune's does") {
+  replay_population("ray_pbt.txt", [](double quantile, double burn_in) {
+    PbtOptions options;
+    options.perturbation_interval = 3;
+    options.hyperparam_mutations = {{"x", choice({1})}};
+    options.quantile_fraction = quantile;
+    options.burn_in_period = burn_in;
+    return pbt(options);
+  });
+}
+
+TEST_CASE("population based bandits save and replace whom Ray Tune's do") {
+  replay_population("ray_pb2.txt", [](double quantile, double burn_in) {
+    return pb2({.perturbation_interval = 3,
+                .hyperparam_bounds = {{"x", uniform(0, 1)}},
+                .quantile_fraction = quantile,
+                .burn_in_period = burn_in});
+  });
 }
 
 TEST_CASE("fronts and the order within them are those of Syne Tune's moasha") {

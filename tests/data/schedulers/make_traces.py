@@ -70,6 +70,50 @@ def promotions():
     write("syne_tune_promotion.txt", lines)
 
 
+def stopping(eta, max_t, mode, seed):
+    """Syne Tune's stopping on four places, each trial reporting every step, with the cut-off of rule
+    top: the value at place max(floor(n / eta), 1) of the n that are there, the trial's own among
+    them. Its own, numpy's quantile, lets floor((n - 1) / eta) + 1 go on."""
+    from syne_tune.optimizer.schedulers import hyperband_stopping
+
+    hyperband_stopping.Rung.quantile = (
+        lambda rung: rung.data[max(len(rung.data) // eta, 1) - 1].metric_val)
+    levels, level = [], 1
+    while level < max_t:
+        levels.append(level)
+        level *= eta
+    rungs = hyperband_stopping.StoppingRungSystem(
+        levels, [1 / eta] * len(levels), "m", mode, "t", max_t)
+    draw = random.Random(seed)
+    lines, at, trials = [], {}, 0
+    while True:
+        while len(at) < 4 and trials < 50:
+            rungs.on_task_add(str(trials), 0)
+            lines.append(f"launch {trials} {rungs.get_first_milestone(0)}")
+            at[trials] = 0
+            trials += 1
+        if not at:
+            return lines
+        trial = draw.choice(sorted(at))
+        at[trial] += 1
+        # Of few values, so that many are alike.
+        value = round(draw.random(), 9 if mode == "max" else 1)
+        answer = rungs.on_task_report(str(trial), {"m": value, "t": at[trial]}, 0)
+        lines.append(f"report {trial} {at[trial]} {value} "
+                     f"{'continue' if answer['task_continues'] else 'stop'}")
+        if not answer["task_continues"]:
+            rungs.on_task_remove(str(trial))
+            del at[trial]
+
+
+def stoppings():
+    lines = []
+    for eta, max_t, mode in [(2, 20, "max"), (3, 27, "min"), (4, 50, "max"), (2, 16, "min")]:
+        lines.append(f"sweep {eta} {max_t} {mode}")
+        lines += stopping(eta, max_t, mode, 10 * eta)
+    write("syne_tune_stopping.txt", lines)
+
+
 def curves(seed, trials, steps):
     """Values of trials that report in random order: (trial, step, value)."""
     draw = random.Random(seed)
@@ -172,7 +216,7 @@ def hyperbands():
     write("syne_tune_hyperband.txt", lines)
 
 
-def ray_pbt():
+def population(name, sweeps, make):
     """Who is saved and who is replaced, by whom: trials report in random order, keep their own
     times, and end at 24. Of the donors that Ray's own draw may pick, those with a checkpoint."""
     from ray.tune.schedulers import pbt
@@ -195,14 +239,10 @@ def ray_pbt():
             said.append("save")
             return "a checkpoint"
 
-    class Replaced(Exception):
-        pass
-
     lines = []
-    for mode, quantile, burn_in in [("max", 0.25, 0), ("min", 0.5, 5)]:
+    for mode, quantile, burn_in in sweeps:
         lines.append(f"sweep {mode} {quantile} {burn_in}")
-        rules = pbt.PopulationBasedTraining(
-            "t", "m", mode, 3, burn_in, {"x": [1]}, quantile_fraction=quantile)
+        rules = make(mode, quantile, burn_in)
         trials = [Trial(number) for number in range(10)]
         for trial in trials:
             rules._trial_state[trial] = pbt._PBTTrialState(trial)
@@ -228,7 +268,25 @@ def ray_pbt():
             donors = said[said.index("donors") + 1:] if answer == "replace" else []
             lines.append(" ".join(map(str, ["report", trial.trial_id, time, value, answer, *donors])))
             trial.finished = time == 24
-    write("ray_pbt.txt", lines)
+    write(name, lines)
+
+
+def ray_pbt():
+    from ray.tune.schedulers.pbt import PopulationBasedTraining
+
+    population("ray_pbt.txt", [("max", 0.25, 0), ("min", 0.5, 5)],
+               lambda mode, quantile, burn_in: PopulationBasedTraining(
+                   "t", "m", mode, 3, burn_in, {"x": [1]}, quantile_fraction=quantile))
+
+
+def ray_pb2():
+    """Without its model, which chooses values and nobody: GPy need not be there. It has no burn-in."""
+    from ray.tune.schedulers import pb2
+
+    pb2.import_pb2_dependencies = lambda: (True, True)
+    population("ray_pb2.txt", [("min", 0.25, 0), ("max", 0.4, 0)],
+               lambda mode, quantile, burn_in: pb2.PB2(
+                   "t", "m", mode, 3, {"x": [0, 1]}, quantile_fraction=quantile))
 
 
 def ray_explore():
@@ -304,9 +362,11 @@ def syne_tune_fronts():
 
 if __name__ == "__main__":
     promotions()
+    stoppings()
     syne_tune_fronts()
     syne_tune_median()
     ray_median()
     hyperbands()
     ray_pbt()
+    ray_pb2()
     ray_explore()

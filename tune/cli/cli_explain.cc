@@ -143,11 +143,15 @@ void print_neighbours(const Explanation& found) {
   if (found.neighbours.empty()) return;
   std::string metric = found.goals.empty() ? "value" : join(found.goals, ", ");
   if (found.goals.size() > 1) metric = "(" + metric + ")";
-  fmt::print("nearest trials before it\n  {:<12}  {:>8}  {:>18}  {:>18}\n", "trial", "distance",
-             metric + " then", metric + " now");
+  std::size_t width = 12;
   for (const Explanation::Neighbour& one : found.neighbours) {
-    fmt::print("  {:<12}  {:>8.3f}  {:>18}  {:>18}{}\n", one.trial, one.distance, text_of(one.then),
-               text_of(one.newest), one.named ? "  named by the model" : "");
+    width = std::max(width, one.trial.size());
+  }
+  fmt::print("nearest trials before it\n  {:<{}}  {:>8}  {:>18}  {:>18}\n", "trial", width,
+             "distance", metric + " then", metric + " now");
+  for (const Explanation::Neighbour& one : found.neighbours) {
+    fmt::print("  {:<{}}  {:>8.3f}  {:>18}  {:>18}{}\n", one.trial, width, one.distance,
+               text_of(one.then), text_of(one.newest), one.named ? "  named by the model" : "");
   }
 }
 

@@ -20,6 +20,7 @@
 #include "tune/results/experiment_folder.h"
 #include "tune/results/recorded_trials.h"
 #include "tune/results/result_lines.h"
+#include "tune/results/warm_start.h"
 #include "tune/search/basic_variant.h"
 #include "tune/search/learning.h"
 #include "tune/spec/experiment_spec.h"
@@ -270,6 +271,19 @@ std::optional<ValueAt> newest_value(const TrialSummary& trial,
   return newest;
 }
 
+// Of an experiment that this one began with. What it came to was known from the beginning.
+Explanation::Neighbour earlier_neighbour(const EarlierTrial& trial, std::size_t number,
+                                         double distance) {
+  Explanation::Neighbour one;
+  one.trial = trial.name.empty() ? fmt::format("{}/{}", kWarmStartFile, number) : trial.name;
+  one.distance = distance;
+  one.is_earlier = true;
+  if (!trial.values.empty() && std::isfinite(trial.values.back().value)) {
+    one.then = one.newest = trial.values.back();
+  }
+  return one;
+}
+
 // Where the trial began: what a scheduler gave it later is not a proposal.
 void find_neighbours(Explanation& found, const Analysis& analysis, const ExperimentSpec& spec,
                      const Config& first, const Reading& reading) {
@@ -289,12 +303,19 @@ void find_neighbours(Explanation& found, const Analysis& analysis, const Experim
                                 reading.then(trial.id),
                                 {}});
   }
+  for (std::size_t i = 0; i < spec.earlier.size(); ++i) {
+    const Encoded other = encoding.encode(spec.earlier[i].config);
+    if (!other.complaint.empty()) continue;
+    const double apart = distance(own, features_of(encoding, other.point));
+    found.neighbours.push_back(earlier_neighbour(spec.earlier[i], i, apart));
+  }
   std::ranges::stable_sort(found.neighbours, {}, &Explanation::Neighbour::distance);
   std::size_t rank = 0;
   std::erase_if(found.neighbours, [&](const Explanation::Neighbour& one) {
     return rank++ >= kNearest && !one.named;
   });
   for (Explanation::Neighbour& one : found.neighbours) {
+    if (one.is_earlier) continue;
     const auto trial = std::ranges::find(analysis.trials(), one.trial, &TrialSummary::id);
     one.newest = newest_value(*trial, found.goals);
   }
@@ -460,11 +481,13 @@ Value to_value(const Explanation& explanation) {
   constexpr const char* kSources[] = {"random", "grid", "given", "proposed", "untold", "added"};
   Value::List neighbours;
   for (const Explanation::Neighbour& one : explanation.neighbours) {
-    neighbours.push_back(Value{{"trial_id", one.trial},
-                               {"distance", one.distance},
-                               {"named", one.named},
-                               {"then", value_of(one.then)},
-                               {"newest", value_of(one.newest)}});
+    Value value{{"trial_id", one.trial},
+                {"distance", one.distance},
+                {"named", one.named},
+                {"then", value_of(one.then)},
+                {"newest", value_of(one.newest)}};
+    if (one.is_earlier) value.set("earlier", true);
+    neighbours.push_back(std::move(value));
   }
   Value::List steps;
   for (const Explanation::Step& one : explanation.steps) steps.push_back(value_of(one));

@@ -56,12 +56,13 @@ struct Explanation {
   std::optional<Proposed> proposed;
   std::vector<std::string> beside;  // trials that ran then
   struct Neighbour {
-    std::string trial;
+    std::string trial;    // its id; of an earlier experiment its folder and id
     double distance = 0;  // in the encoded space: 1 from bound to bound of one parameter
     bool named = false;   // by the model, as one that it went by
     // Of several objectives `numbers` has the value of each, NaN where it is not finite.
     std::optional<ValueAt> then;  // its newest value when the model named it
     std::optional<ValueAt> newest;
+    bool is_earlier = false;  // of an experiment that this one began with; the model names none
   };
   // Of the trials before it those that are nearest, and those that the model named; the nearest
   // first.

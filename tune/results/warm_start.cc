@@ -51,6 +51,7 @@ TrialEnd end_of(Standing standing) {
 
 Found find_trials(const Analysis& analysis, const ExperimentSpec& spec, const Encoding& encoding) {
   Found found;
+  const fs::path folder = fs::weakly_canonical(analysis.directory()).filename();
   for (RecordedTrial& trial : recorded_trials(analysis, spec.options.metric)) {
     const bool failed = trial.standing == Standing::kFailed;
     if (trial.values.empty() && !failed) {
@@ -63,8 +64,8 @@ Found find_trials(const Analysis& analysis, const ExperimentSpec& spec, const En
       if (broken != nullptr) encoded.complaint = fmt::format("they break '{}'", broken->text());
     }
     if (encoded.complaint.empty()) {
-      found.trials.push_back(
-          {std::move(trial.config), std::move(trial.values), end_of(trial.standing)});
+      found.trials.push_back({std::move(trial.config), std::move(trial.values),
+                              end_of(trial.standing), folder / trial.id});
     } else {
       ++found.outside[encoded.complaint];
     }
@@ -181,13 +182,15 @@ namespace {
 Value to_value(const EarlierTrial& trial) {
   Value::List values;
   for (const ValueAt& one : trial.values) values.push_back(list({one.iteration, one.value}));
-  return Value{{"config", trial.config},
+  return Value{{"trial", trial.name},
+               {"config", trial.config},
                {"end", kEnds[static_cast<std::size_t>(trial.end)]},
                {"values", Value::make_list(std::move(values))}};
 }
 
 EarlierTrial trial_from_value(const Value& value, const std::string& where) {
   EarlierTrial trial;
+  trial.name = value.get_or("trial", "");  // older builds wrote none
   trial.config = config_from_json(to_json(value.at("config")), where);
   const auto end = std::ranges::find(kEnds, value.get<std::string>("end"));
   if (end == std::end(kEnds)) throw Error(ErrorCode::kBadInput, where + ": how did it end?");

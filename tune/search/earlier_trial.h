@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/value.h"
@@ -27,6 +28,7 @@ struct EarlierTrial {
   Config config;                // in the space of this experiment
   std::vector<ValueAt> values;  // in the metric's own direction, by iteration; may be NaN
   TrialEnd end = TrialEnd::kCompleted;
+  std::string name = {};  // to show: the experiment's folder and the trial's id; empty: unknown
 };
 
 }  // namespace tune

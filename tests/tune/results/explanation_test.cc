@@ -89,6 +89,38 @@ TEST_CASE("a proposal of a model is explained by its numbers, neighbours and wha
   CHECK_FALSE(found.neighbours[2].then.has_value());  // infinite
 }
 
+TEST_CASE("trials that a sweep began with are among the nearest, by folder and id") {
+  Folder folder(kSpace, gp(), [](RunOptions& options) { options.warm_start = {"one"}; });
+  // As builds wrote it before names, and as they do now.
+  folder.write("warm_start.json",
+               R"({"format":1,"metric":"loss","trials":[)"
+               R"({"config":{"x":0.1,"act":"relu"},"end":"completed","values":[[3,0.25]]},)"
+               R"({"trial":"one/b9c40_00002","config":{"x":0.3,"act":"relu"},"end":"stopped",)"
+               R"("values":[[1,0.75],[3,0.5]]},)"
+               R"({"trial":"one/b9c40_00003","config":{"x":0.9,"act":"relu"},"end":"error",)"
+               R"("values":[[1,null]]}]})");
+  folder.add(at(0.5), folder.whole(0.2));
+  folder.add(at(0.25), folder.whole(0.3));
+  const Explanation found = folder.why(id(1));
+  REQUIRE(found.neighbours.size() == 4);
+  CHECK(found.neighbours[0].trial == "one/b9c40_00002");
+  CHECK(found.neighbours[0].distance == doctest::Approx(0.05));
+  CHECK(found.neighbours[0].is_earlier);
+  CHECK_FALSE(found.neighbours[0].named);
+  CHECK(found.neighbours[0].then == ValueAt{3, 0.5});
+  CHECK(found.neighbours[0].newest == ValueAt{3, 0.5});
+  CHECK(found.neighbours[1].trial == "warm_start.json/0");
+  CHECK(found.neighbours[2].trial == id(0));
+  CHECK_FALSE(found.neighbours[2].is_earlier);
+  CHECK_FALSE(found.neighbours[3].newest.has_value());  // null: it was not finite
+  const std::string told = folder.shell->tune({"explain", "e", "1"}).out;
+  CHECK_HAS(told, "\n  trial              distance           loss then            loss now\n");
+  CHECK_HAS(told, "\n  one/b9c40_00002       0.050            0.5 at 3            0.5 at 3\n");
+  const Value json = parse_json(folder.shell->tune({"explain", "e", "1", "--json"}).out, "it");
+  CHECK(json.at("neighbours").list()[1].get<bool>("earlier"));
+  CHECK_FALSE(json.at("neighbours").list()[2].contains("earlier"));
+}
+
 TEST_CASE("rungs tell value, cut-off, rank and verdict; the last verdict tells why it ended") {
   Folder folder(kSpace, gp());
   const std::string trial = folder.add(at(0.1), {0.5, 0.4, 0.4}, "stopped");

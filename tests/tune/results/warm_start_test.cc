@@ -71,6 +71,8 @@ TEST_CASE("trials of earlier experiments are known to the searcher, and are none
   CHECK(spec.earlier[0].values == std::vector<ValueAt>{{1, 0.5}, {3, 0.3}, {4, 0.2}});
   CHECK(spec.earlier[0].end == TrialEnd::kCompleted);
   CHECK(spec.earlier[1].end == TrialEnd::kStopped);
+  CHECK(spec.earlier[2].name == "one/2f1e0_00002");
+  CHECK(spec.earlier[3].name == "two/2f1e0_00000");
   CHECK(std::isnan(spec.earlier[2].values.front().value));
 
   ControllerSetup setup = controller_setup(spec, "/e");
@@ -185,6 +187,7 @@ TEST_CASE("an experiment keeps what it learnt: it goes on when the earlier folde
   REQUIRE(read.earlier.size() == 2);
   CHECK(read.earlier[0].config == config_at_x(0.1, "relu"));
   CHECK(read.earlier[0].values == spec.earlier[0].values);
+  CHECK(read.earlier[0].name == "earlier/2f1e0_00000");
   CHECK(read.earlier[1].end == TrialEnd::kStopped);
   CHECK(std::isnan(read.earlier[1].values.front().value));
   CHECK(read.options.warm_start == spec.options.warm_start);

@@ -152,20 +152,29 @@ std::unique_ptr<Curve> TableTask::begin(const Config& config, Given& given) cons
 Reference TableTask::reference(const Objective& objective) const {
   const std::size_t metric = find_metric(*this, objective.metric);
   const double sign = objective.mode == Mode::kMax ? 1 : -1;
+  const std::size_t width = recorded_.metrics.size();
+  // Larger is better.
+  const auto worth = [&](const RecordedCurve& row, std::size_t step) {
+    const auto values = std::span(row.values).subspan(step * width, width);
+    const double value = sign * values[metric];
+    const bool counts =
+        std::isfinite(value) && keeps_constraints(objective, recorded_.metrics, values);
+    return counts ? value : kWorstEnd;
+  };
   std::vector<double> last;
   std::vector<double> seconds;
+  double best = kWorstEnd;
   for (const RecordedCurve& row : recorded_.rows) {
-    const auto end = std::span(row.values).last(recorded_.metrics.size());
-    const double value = sign * end[metric];
-    const bool counts =
-        std::isfinite(value) && keeps_constraints(objective, recorded_.metrics, end);
-    last.push_back(counts ? value : kWorstEnd);
+    const std::size_t steps = row.seconds.size();
+    last.push_back(worth(row, steps - 1));
+    const std::size_t first = recorded_.is_best_of_all_steps ? 0 : steps - 1;
+    for (std::size_t step = first; step < steps; ++step) best = std::max(best, worth(row, step));
     double whole = 0;
     for (const double step : row.seconds) whole += step;
     seconds.push_back(whole);
   }
   Reference reference;
-  reference.optimum = sign * *std::max_element(last.begin(), last.end());
+  reference.optimum = sign * best;
   reference.median = sign * median_of_kept(objective, recorded_.name, std::move(last));
   reference.training_s = median_of(std::move(seconds));
   return reference;

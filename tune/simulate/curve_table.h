@@ -28,6 +28,10 @@ struct RecordedTask {
   SearchSpace space;
   std::vector<TaskMetric> metrics;
   std::vector<RecordedCurve> rows;
+  // Whether the optimum is the best value of any step, as the best so far of a sweep is; no regret
+  // is below 0 then. Else it is that of last steps alone, as of surrogates: figures of bench/ on
+  // tables are by it.
+  bool is_best_of_all_steps = false;
 };
 
 // Throws Error (kBadInput) when there is no row with a step.

@@ -100,6 +100,7 @@ class ExperimentReader {
   RecordedTask read() {
     task_.name = directory_.string();
     task_.space = read_spec(directory_).options.config;
+    task_.is_best_of_all_steps = true;
     for (const TrialSummary& trial : analysis_.trials()) add_metrics(trial.last_result());
     if (task_.metrics.empty()) {
       refuse(fmt::format("{}: no trial reported a number", directory_.string()));

@@ -49,8 +49,7 @@ struct Explanation {
     std::optional<double> mean;  // in the model's own scale, where it expects a value
     std::optional<double> standard_deviation;
     std::optional<double> acquisition;
-    std::optional<double>
-        margin;  // above the best, from where an improvement counted; if there was
+    std::optional<double> margin;  // an improvement counted from so far above the best
     std::string note;
   };
   std::optional<Proposed> proposed;

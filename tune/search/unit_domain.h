@@ -40,7 +40,7 @@ class UnitDomain {
   bool is_choice() const;
   // The number of values there are; nothing: no end, or more than 2^53.
   std::optional<std::uint64_t> count() const;
-  // Whether values are cells that are all as wide.
+  // Whether its values are cells of one width.
   bool is_even() const { return lattice_ == Lattice::kWhole && scale_ == Scale::kLinear; }
 
   // Coordinates outside [0, 1] count as the nearer bound.

@@ -15,7 +15,7 @@ template <class Real>
 struct CellKinds {
   std::vector<Real> places;
   std::vector<Real> widths;
-  std::vector<Real> log_masses;  // in [0, 1]
+  std::vector<Real> log_masses;  // logarithms of what they have in [0, 1]
 };
 
 // Writes the kind of each kernel. The first is the prior, of a kind of its own.

@@ -59,7 +59,7 @@ class Density {
   struct Cells {
     std::size_t parameter = 0;
     std::size_t column = 0;  // of kinds
-    std::uint32_t even = 0;  // the number of cells when they are all as wide; else 0
+    std::uint32_t even = 0;  // the number of cells if all have one width; else 0
     CellKinds<Real> kinds;
   };
   struct Options {

@@ -63,25 +63,14 @@ ExperimentSpec validated_spec(RunOptions options, const TrainableEntry& entry) {
 // New, or the one that is there: by the command line's `tune resume`, or by if_exists.
 RunRequest make_request(ExperimentSpec spec, std::uint32_t call) {
   const auto& again = executed_again();
-  std::filesystem::path existing;
-  bool retry_errored = false;
-  if (again && again->role == ExecutedAgain::Role::kResume && again->call == call) {
-    existing = again->directory;
-    retry_errored = again->retry_errored;
-    if (again->quiet) spec.options.quiet = true;
-    if (again->wait_gpus) spec.options.wait_gpus = true;
-    if (again->num_samples) spec.options.num_samples = *again->num_samples;
-    spec.options.listen = again->listen;
-  } else if (spec.options.if_exists == IfExists::kResume && spec.name_given) {
-    const auto directory = std::filesystem::path(spec.options.storage) / spec.options.name;
-    if (std::filesystem::exists(directory / "experiment.json")) existing = directory;
-  }
-  RunRequest request;
-  request.spec = std::move(spec);
-  if (!existing.empty()) {
-    request = resume_request(existing, request.spec);
-    request.retry_errored = retry_errored;
-  }
+  const bool resumes = again && again->role == ExecutedAgain::Role::kResume && again->call == call;
+  if (!resumes) return request_by_if_exists(std::move(spec));
+  if (again->quiet) spec.options.quiet = true;
+  if (again->wait_gpus) spec.options.wait_gpus = true;
+  if (again->num_samples) spec.options.num_samples = *again->num_samples;
+  spec.options.listen = again->listen;
+  RunRequest request = resume_request(again->directory, spec);
+  request.retry_errored = again->retry_errored;
   return request;
 }
 

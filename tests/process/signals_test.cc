@@ -241,6 +241,35 @@ TEST_CASE("an agent that alone is told to end saves its trials, and the run can 
   for (const auto& [file, text] : before) CHECK(after.at(file).starts_with(text));
 }
 
+TEST_CASE("with if_exists resume one command begins a sweep, goes on with it, and ends it once") {
+  Sandbox box;
+  const std::string sweep = signal_sweep(4, 200) + "name: s\nif_exists: resume\n";
+  box.write("sweep.yaml", sweep);
+  Running run = box.start_tune({"run", "sweep.yaml", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  kill(run.pid(), SIGINT);
+  CHECK(run.wait().code == 128 + SIGINT);
+  const auto before = reported(box);
+
+  // More trials count, another grace does not.
+  const Finished resumed = box.tune(
+      {"run", "sweep.yaml", "--cpus", "2", "--num-samples", "5", "--set", "save_grace_s=9"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK_HAS(resumed.err, "resuming s as it was begun; these changes do not count: save_grace_s\n");
+  CHECK_FALSE(testing::has(resumed.err, "sweep_hash"));
+  check_complete(box, "results/s", 5, 8);
+  const auto after = reported(box);
+  for (const auto& [file, text] : before) CHECK(after.at(file).starts_with(text));
+
+  const Finished again = box.tune({"run", "sweep.yaml"});
+  CHECK(again.code == 0);
+  CHECK(again.out == resumed.out);
+  CHECK(reported(box) == after);
+  CHECK(box.tune({"run", "sweep.yaml", "--fresh", "--quiet"}).code == 0);
+  CHECK(std::filesystem::exists(box.path() / "results/s.old-1"));
+}
+
 TEST_CASE("a zygote that cannot be started again at once is tried until it can") {
   Sandbox box;
   box.write("sweep.yaml", signal_sweep(6));

@@ -100,16 +100,9 @@ ExperimentSpec spec_of(const Value& order) {
 }
 
 RunRequest request_of(const Value& order, ExperimentSpec spec) {
-  std::filesystem::path existing = order.get_or("resume", "");
-  const bool continues = spec.options.if_exists == IfExists::kResume && spec.name_given;
-  if (existing.empty() && continues) {
-    const auto directory = std::filesystem::path(spec.options.storage) / spec.options.name;
-    if (std::filesystem::exists(directory / "experiment.json")) existing = directory;
-  }
-  RunRequest request;
-  request.spec = std::move(spec);
-  if (existing.empty()) return request;
-  request = resume_request(existing, request.spec);
+  const std::filesystem::path existing = order.get_or("resume", "");
+  RunRequest request =
+      existing.empty() ? request_by_if_exists(std::move(spec)) : resume_request(existing, spec);
   request.retry_errored = order.get_or("retry_errored", false);
   return request;
 }

@@ -111,12 +111,15 @@ void fetch_env(std::map<std::string, std::string>& env) {
   }
 }
 
-void warn_of_changed_files(const ExperimentSpec& spec) {
+void warn_of_changed_sweep(const ExperimentSpec& spec) {
   const std::string sweep = spec.sweep.empty() ? "" : fingerprint(spec.sweep);
   if (!sweep.empty() && sweep != spec.sweep_hash) {
     warn(fmt::format("{} has changed since the experiment began: it goes on as it was begun",
                      spec.sweep));
   }
+}
+
+void check_trainable_file(const ExperimentSpec& spec) {
   const std::string file = trainable_file(spec);
   if (file.empty()) return;  // a Python module, or programs
   const std::string plugin = fingerprint(file);
@@ -133,6 +136,16 @@ void warn_of_changed_files(const ExperimentSpec& spec) {
     warn(fmt::format("{} has changed since the experiment began: trials go on with the new one",
                      file));
   }
+}
+
+// What a sweep's file goes on with by if_exists.
+void check_goes_on(const RunRequest& request) {
+  if (request.spec.program) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} holds the sweep of a program, not of a file: go on with `{}`",
+                            request.resume.string(), how_to_resume(request.resume)));
+  }
+  check_trainable_file(request.spec);
 }
 
 // Whether nothing is left to do: every trial is over, and none is to be tried again.
@@ -214,15 +227,18 @@ int run_command(const RunArguments& arguments) {
   if (!arguments.warm_start.empty()) {
     options.overrides.push_back({"--warm-start", "warm_start", Value(arguments.warm_start)});
   }
-  RunRequest request;
   if (arguments.dry) return dry_run(spec_from_yaml_file(arguments.sweep, std::move(options)));
-  options.node = &request.node.emplace();
-  request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
-  RunOptions& run = request.spec.options;
+  NodeResources node;
+  options.node = &node;
+  ExperimentSpec spec = spec_from_yaml_file(arguments.sweep, std::move(options));
+  RunOptions& run = spec.options;
   if (arguments.fresh) run.if_exists = IfExists::kFresh;
   if (arguments.quiet) run.quiet = true;
   if (arguments.wait_gpus) run.wait_gpus = true;
   add_on_end(arguments.on_end, run.on_end);
+  RunRequest request = request_by_if_exists(std::move(spec));
+  if (!request.resume.empty()) check_goes_on(request);
+  request.node = node;
   if (!arguments.keys.empty()) request.keys = std::filesystem::absolute(arguments.keys);
   if (arguments.detach) return run_detached(std::move(request), run_to_end);
   return run_to_end(std::move(request));
@@ -259,7 +275,8 @@ int resume_command(const ResumeArguments& arguments) {
         {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples,
          spec.options.listen});
   }
-  warn_of_changed_files(spec);
+  warn_of_changed_sweep(spec);
+  check_trainable_file(spec);
   fetch_env(spec.options.env);
   spec.options.quiet = arguments.quiet;
   if (arguments.wait_gpus) spec.options.wait_gpus = true;

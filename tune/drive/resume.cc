@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,8 @@ const std::vector<std::string> kMayChange = {
     "name",        "storage",      "seed",          "quiet",
     "reporter",    "program",      "if_exists",     "cpus",
     "gpus",        "wait_gpus",    "env",           "raise_on_failed_trial",
-    "loggers",     "listen"};
+    "loggers",     "listen",       "sweep",         "sweep_hash",
+    "plugin_hash"};
 
 bool has_functions(const SearchSpace& space) {
   const std::vector<PlacedDomain> all = space.placed_domains();
@@ -86,6 +88,18 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   if (!now.listen.empty()) options.listen = now.listen;
   options.on_end = now.on_end;
   options.callbacks = now.callbacks;
+  return request;
+}
+
+RunRequest request_by_if_exists(ExperimentSpec given) {
+  if (given.options.if_exists == IfExists::kResume && given.name_given) {
+    const auto directory = std::filesystem::path(given.options.storage) / given.options.name;
+    if (std::filesystem::exists(directory / "experiment.json")) {
+      return resume_request(directory, given);
+    }
+  }
+  RunRequest request;
+  request.spec = std::move(given);
   return request;
 }
 

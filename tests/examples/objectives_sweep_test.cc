@@ -73,6 +73,13 @@ TEST_CASE("a sweep with two objectives and a constraint ends with a front") {
   const Finished checkpoint = box.tune({"best", "results/latest", "--checkpoint"});
   CHECK(checkpoint.code == 2);
   CHECK_HAS(checkpoint.err, "there are several objectives");
+  const Finished no_metric = box.tune({"best", "results/latest", "--mode", "min"});
+  CHECK(no_metric.code == 2);
+  CHECK_HAS(no_metric.err, "name one of them by --metric");
+  const Finished smallest =
+      box.tune({"best", "results/latest", "--metric", "num_weights", "--mode", "min", "--json"});
+  CHECK(parse_json(smallest.out, "best").get<std::string>("trial_id") ==
+        analysis.best_trial("num_weights", Mode::kMin).id);
 
   const auto table = lines_of(box.tune({"results", "results/latest"}).out);
   CHECK_HAS(table[0], "training_iteration  pareto  mean_accuracy  num_weights");

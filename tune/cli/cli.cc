@@ -250,6 +250,13 @@ void add_readers(CLI::App& app, CommandLine& line) {
   CLI::App* best = add_command(app, "best", "the best configuration and its result",
                                "tune best results/latest --checkpoint");
   add_directory(best, line.best.directory);
+  best->add_option("--metric", line.best.metric, "instead of the experiment's")->type_name("M");
+  best->add_option("--mode", line.best.mode, "max or min (the experiment's)")
+      ->check(CLI::IsMember({"max", "min"}));
+  best->add_option("--scope", line.best.scope,
+                   "which of its values stands for a trial: last, all (the best of them), avg, "
+                   "last-5-avg or last-10-avg (last)")
+      ->check(CLI::IsMember({"last", "all", "avg", "last-5-avg", "last-10-avg"}));
   CLI::Option* json = best->add_flag("--json", line.best.json,
                                      "as one JSON object; with several objectives one a line");
   best->add_flag("--checkpoint", line.best.checkpoint, "only the folder of its checkpoint")

@@ -101,6 +101,9 @@ int results_command(const ResultsArguments& arguments);
 
 struct BestArguments {
   std::string directory;
+  std::string metric;  // this and the next: empty for the experiment's
+  std::string mode;
+  std::string scope = "last";
   bool json = false;
   bool checkpoint = false;
 };

@@ -148,10 +148,15 @@ void tell_of_constraints(const Analysis& analysis, const TrialSummary& best) {
 
 // With several objectives there is a front in place of one that is best.
 int best_of_several(const Analysis& analysis, const BestArguments& arguments) {
+  if (!arguments.mode.empty() || arguments.scope != "last") {
+    throw Error(ErrorCode::kBadInput,
+                "--mode and --scope: there are several objectives: name one of them by --metric");
+  }
   if (arguments.checkpoint) {
     throw Error(ErrorCode::kBadInput,
                 "--checkpoint: there are several objectives, and no trial is the best by all of "
-                "them: take one of those that tune best lists, and its newest checkpoint");
+                "them: take one of those that tune best lists, and its newest checkpoint, or name "
+                "one objective by --metric");
   }
   const std::vector<TrialSummary> front = analysis.pareto();
   tell_of_constraints(analysis, front.front());
@@ -169,19 +174,25 @@ int best_of_several(const Analysis& analysis, const BestArguments& arguments) {
 
 int best_command(const BestArguments& arguments) {
   const Analysis analysis = Analysis::load(arguments.directory);
-  if (!analysis.objectives().empty()) return best_of_several(analysis, arguments);
+  const std::string& metric = arguments.metric;
+  if (!analysis.objectives().empty() && metric.empty()) {
+    return best_of_several(analysis, arguments);
+  }
+  std::optional<Mode> mode;
+  if (!arguments.mode.empty()) mode = arguments.mode == "min" ? Mode::kMin : Mode::kMax;
+  const Scope scope = scope_from_name(arguments.scope).value_or(Scope::kLast);
   if (arguments.checkpoint) {
-    fmt::print("{}\n", analysis.best_checkpoint().path.string());
+    fmt::print("{}\n", analysis.best_checkpoint(metric, mode, scope).path.string());
     return 0;
   }
-  const TrialSummary best = analysis.best_trial();
+  const TrialSummary best = analysis.best_trial(metric, mode, scope);
+  const Result result = analysis.best_result(metric, mode, scope);
   tell_of_constraints(analysis, best);
   if (arguments.json) {
-    fmt::print("{}\n", to_json(describe(best, analysis.best_result())));
+    fmt::print("{}\n", to_json(describe(best, result)));
     return 0;
   }
-  fmt::print("trial: {}\nconfig: {}\nresult: {}\n", best.id, best.config().dump(),
-             analysis.best_result().dump());
+  fmt::print("trial: {}\nconfig: {}\nresult: {}\n", best.id, best.config().dump(), result.dump());
   return 0;
 }
 

@@ -29,7 +29,8 @@ TEST_CASE("commands and options are completed from what has been written of them
   const Shell shell;
   CHECK(offered(shell, {"re"}) == Words{"resume", "results", "retry", "replay"});
   CHECK(offered(shell, {"run", "--na"}) == Words{"--name"});
-  CHECK(offered(shell, {"best", "--"}) == Words{"--help", "--json", "--checkpoint"});
+  CHECK(offered(shell, {"best", "--"}) ==
+        Words{"--help", "--metric", "--mode", "--scope", "--json", "--checkpoint"});
   CHECK(offered(shell, {"--v"}) == Words{"--version"});
   CHECK(offered(shell, {"completion", ""}) == Words{"bash", "fish", "zsh"});
   const Words commands = offered(shell, {""});

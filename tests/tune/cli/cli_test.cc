@@ -29,9 +29,8 @@ TEST_CASE("--version and --help are data and end with 0") {
   CHECK(version.out.starts_with("tune "));
   CHECK(version.err.empty());
   CHECK_HAS(shell.tune({"--help"}).out, "tune run sweep.yaml");
-  for (const char* command :
-       {"run", "validate", "simulate", "status", "results", "best", "resume", "explain", "importance",
-        "replay", "logs", "launch", "view"}) {
+  for (const char* command : {"run", "validate", "simulate", "status", "results", "best", "resume",
+                              "explain", "importance", "replay", "logs", "launch", "view"}) {
     CAPTURE(command);
     const Ended help = shell.tune({command, "--help"});
     CHECK(help.code == 0);
@@ -53,6 +52,7 @@ TEST_CASE("wrong arguments end with 2 and one error on stderr") {
       {"results"},
       {"results", ".", "--csv", "-", "--json"},
       {"best", ".", "--json", "--checkpoint"},
+      {"best", ".", "--scope", "first"},
       {"logs", "."},
       {"simulate"},
       {"simulate", "a.yaml", "--tasks", "x", "--from", "y"},
@@ -263,6 +263,17 @@ TEST_CASE("results and best read a finished experiment in every form") {
   CHECK(best.get<std::string>("status") == "TERMINATED");
   CHECK(best.get<double>("config/model/lr") == 0.5);
   CHECK(shell.tune({"best", "e", "--checkpoint"}).out == "e/2f1e0_00000/checkpoint_000002\n");
+  const auto loss = [&](std::vector<const char*> options) {
+    options.insert(options.begin(), {"best", "e", "--json"});
+    return parse_json(shell.tune(options).out, "best").get<double>("result/loss");
+  };
+  CHECK(loss({}) == 0.25);
+  CHECK(loss({"--mode", "max"}) == 0.25);
+  CHECK(loss({"--mode", "max", "--scope", "all"}) == 0.9);
+  CHECK(loss({"--metric", "training_iteration", "--mode", "min", "--scope", "all"}) == 0.9);
+  const Ended unknown = shell.tune({"best", "e", "--metric", "los"});
+  CHECK(unknown.code == 2);
+  CHECK_HAS(unknown.err, "los");
 }
 
 TEST_CASE("resuming a finished experiment starts nothing and still gives the best configuration") {

@@ -112,11 +112,6 @@ bool Program::say(std::string_view line) {
   return true;
 }
 
-void Program::stop_listening() {
-  output_.reset();
-  descriptor_.reset();
-}
-
 // ---- The end ------------------------------------------------------------------------------------
 
 void Program::terminate() {

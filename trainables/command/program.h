@@ -42,7 +42,6 @@ class Program {
   Read read_descriptor(std::string& bytes) { return read(descriptor_, bytes); }
   // A line to the program. False: it does not read, and no more fits.
   bool say(std::string_view line);
-  void stop_listening();
 
   bool has_ended() { return !is_started_ || child_.has_ended(); }
   int wait_status() const { return child_.status(); }

@@ -5,8 +5,7 @@
 // one does, values of different numbers of steps do not compare. Then they are the values at the
 // highest rung of the history at which there are 10 (Falkner, Klein and Hutter, "BOHB: Robust and
 // Efficient Hyperparameter Optimization at Scale", ICML 2018, which takes the highest budget with
-// enough of them); trials that ended below it are left out, but for those that failed without a
-// value.
+// enough of them), and trials without a value there are left out.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,8 @@ inline constexpr std::size_t kFewestOnRung = 10;
 struct ComparableResult {
   std::size_t trial = 0;  // of the history
   bool completed = false;
-  // The history's own; the worst there is, of no steps, for one that failed without.
+  // The history's own; the worst there is, of no steps, for one that failed without, while no rung
+  // counts.
   const ValueAt* value = nullptr;
 };
 

@@ -12,6 +12,7 @@
 #include "core/wire.h"
 #include "tune/search/gp/candidates.h"
 #include "tune/search/gp/gp_proposer.h"
+#include "tune/search/gp/targets.h"
 #include "tune/search/normal_distribution.h"
 
 namespace tune::search::gp {
@@ -263,7 +264,7 @@ TEST_CASE("under a scheduler that ends trials early less is known of the place t
     const Proposal proposal =
         propose(question, sweep.encoding(), kLikeliest, random).proposals.front();
     REQUIRE(proposal.origin == ProposalOrigin::kModel);
-    const auto targets = targets_of(question.known.observations, kLikeliest.targets);
+    const auto targets = targets_of(question.known.observations);
     const double best = *std::max_element(targets.begin(), targets.end());
     const auto& [mean, deviation, acquisition] = *proposal.expected;
     CHECK(proposal.margin == (stopped_early ? 0.3 : 0));

@@ -29,20 +29,17 @@ std::vector<std::size_t> order_of(const std::vector<double>& targets) {
 }
 
 TEST_CASE("normal scores have mean 0, variance 1, and know ranks alone") {
-  const auto targets =
-      targets_of(observations({{1, 3}, {1, -1e9}, {1, 4}, {1, kWorst}}), Targets::kNormalScores);
+  const auto targets = targets_of(observations({{1, 3}, {1, -1e9}, {1, 4}, {1, kWorst}}));
   REQUIRE(targets.size() == 4);
   CHECK(order_of(targets) == std::vector<std::size_t>{3, 1, 0, 2});
   // Ranks (i + 1/2) / 4: quantiles -1.1503, -0.3186, 0.3186, 1.1503, of variance 0.7125.
   CHECK(targets[2] == doctest::Approx(1.15035 / std::sqrt(0.71241)).epsilon(1e-4));
   CHECK(targets[0] == doctest::Approx(-targets[1]));
-  CHECK(targets ==
-        targets_of(observations({{1, 30}, {1, 5}, {1, 31}, {1, 4}}), Targets::kNormalScores));
+  CHECK(targets == targets_of(observations({{1, 30}, {1, 5}, {1, 31}, {1, 4}})));
 }
 
 TEST_CASE("equal values have equal targets") {
-  const auto targets =
-      targets_of(observations({{1, 2}, {1, 1}, {1, 2}, {1, 2}, {1, 7}}), Targets::kNormalScores);
+  const auto targets = targets_of(observations({{1, 2}, {1, 1}, {1, 2}, {1, 2}, {1, 7}}));
   CHECK(targets[0] == targets[2]);
   CHECK(targets[0] == targets[3]);
   CHECK(targets[1] < targets[0]);
@@ -50,36 +47,32 @@ TEST_CASE("equal values have equal targets") {
 }
 
 TEST_CASE("results that are all alike teach nothing") {
-  for (const Targets kind : {Targets::kNormalScores, Targets::kRankedWithinRungs}) {
-    CHECK(targets_of({}, kind).empty());
-    CHECK(targets_of(observations({{1, 2}}), kind).empty());
-    CHECK(targets_of(observations({{1, 2}, {9, 2}, {3, 2}}), kind).empty());
-    CHECK(targets_of(observations({{1, kWorst}, {1, kWorst}}), kind).empty());
-  }
+  CHECK(targets_of({}).empty());
+  CHECK(targets_of(observations({{1, 2}})).empty());
+  CHECK(targets_of(observations({{1, 2}, {9, 2}, {3, 2}})).empty());
+  CHECK(targets_of(observations({{1, kWorst}, {1, kWorst}})).empty());
 }
 
 TEST_CASE("ranked within rungs a value compares with those of as many steps") {
   // Ranks within rungs 0 (3 values: 1/6, 1/2, 5/6), 1 (1/4, 3/4) and 2 (1/2), plus the rung.
   const auto targets =
-      targets_of(observations({{1, 0.5}, {3, 0.1}, {1, 0.1}, {9, 0.2}, {1, 0.9}, {3, 0.3}}),
-                 Targets::kRankedWithinRungs);
+      targets_of(observations({{1, 0.5}, {3, 0.1}, {1, 0.1}, {9, 0.2}, {1, 0.9}, {3, 0.3}}));
   CHECK(order_of(targets) == std::vector<std::size_t>{2, 0, 4, 1, 5, 3});
 }
 
 TEST_CASE("about as many steps are the same rung") {
   // 5 and 7 steps are less than half a rung apart, 2 and 7 more than one.
-  const auto targets = targets_of(observations({{5, 0.9}, {7, 0.1}, {6, 0.5}, {2, 0.99}}),
-                                  Targets::kRankedWithinRungs);
+  const auto targets = targets_of(observations({{5, 0.9}, {7, 0.1}, {6, 0.5}, {2, 0.99}}));
   CHECK(order_of(targets)[0] == 3);
   CHECK(targets[0] > targets[2]);
 }
 
 TEST_CASE("a trial that completed early with the best value counts as one that got furthest") {
   auto all = observations({{81, 0.9}, {2, 0.95}, {81, 0.7}, {9, 0.5}, {2, 0.2}});
-  CHECK(order_of(targets_of(all, Targets::kRankedWithinRungs)).back() == 0);
+  CHECK(order_of(targets_of(all)).back() == 0);
   all[1].completed = true;  // a stop rule of its value ended it
   all[4].completed = true;  // it diverged, and said that it was done
-  const auto targets = targets_of(all, Targets::kRankedWithinRungs);
+  const auto targets = targets_of(all);
   CHECK(order_of(targets) == std::vector<std::size_t>{4, 3, 2, 0, 1});
 }
 

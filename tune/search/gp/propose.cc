@@ -4,6 +4,7 @@
 
 #include "tune/search/gp/batch.h"
 #include "tune/search/gp/model.h"
+#include "tune/search/gp/targets.h"
 
 namespace tune::search::gp {
 
@@ -12,7 +13,7 @@ Answer propose(const Question& question, const Encoding& encoding, const Options
   using ModelBatch = Batch<Model>;
   const auto make = [&](const std::vector<UnitPoint>& pending, const Wanted& wanted,
                         RandomStream& stream) -> ModelBatch::Outcome {
-    const std::vector<double> targets = targets_of(question.known.observations, options.targets);
+    const std::vector<double> targets = targets_of(question.known.observations);
     ModelOutcome outcome =
         Model::make(question.known, targets, pending, encoding, question.fit, wanted, stream);
     return {std::move(outcome.model), std::move(outcome.trouble)};

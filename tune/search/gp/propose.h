@@ -18,16 +18,14 @@
 #include "core/random.h"
 #include "tune/search/encoding.h"
 #include "tune/search/gp/fit.h"
-#include "tune/search/gp/targets.h"
 #include "tune/search/gp/training_set.h"
 #include "tune/search/proposal.h"
 
 namespace tune::search::gp {
 
 struct Options {
-  std::size_t start_up = 5;   // results before there is a model; at least 2
-  double random_share = 0.1;  // of the proposals after that
-  Targets targets = Targets::kRankedWithinRungs;
+  std::size_t start_up = 5;                      // results before there is a model; at least 2
+  double random_share = 0.1;                     // of the proposals after that
   std::size_t searched_in_full = kFewProposals;  // of one question
   std::size_t averaged_up_to = kFewResults;      // results
   double margin = 0.3;                           // of an improvement: see acquisition.h

@@ -17,6 +17,7 @@
 #include "tune/search/gp/margins.h"
 #include "tune/search/gp/mixed_expectations.h"
 #include "tune/search/gp/model.h"
+#include "tune/search/gp/targets.h"
 #include "tune/search/normal_distribution.h"
 
 namespace tune::search::gp {
@@ -147,7 +148,7 @@ class SeveralModel {
     }
     fits_.resize(numbers_);
     for (std::size_t goal = 0; goal < goals_; ++goal) {
-      add_goal(question, goal, options.targets, random);
+      add_goal(question, goal, random);
     }
     for (std::size_t number = goals_; number < numbers_; ++number) {
       add_constraint(question, number, random);
@@ -231,9 +232,8 @@ class SeveralModel {
     if (outcome.model) fits_[number] = outcome.model->fit();
     return std::move(outcome.model);
   }
-  void add_goal(const SeveralQuestion& question, std::size_t goal, Targets kind,
-                RandomStream& random) {
-    std::vector<double> targets = targets_of(of_number(question.known.observations, goal), kind);
+  void add_goal(const SeveralQuestion& question, std::size_t goal, RandomStream& random) {
+    std::vector<double> targets = targets_of(of_number(question.known.observations, goal));
     auto model = fitted_to(question, goal, targets, random);
     if (model) objectives_.push_back({std::move(*model), std::move(targets)});
   }

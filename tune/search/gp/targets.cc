@@ -69,15 +69,15 @@ std::vector<double> normal_scores(const std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<double> targets_of(const std::vector<Observation>& observations, Targets kind) {
+std::vector<double> targets_of(const std::vector<Observation>& observations) {
   if (observations.empty()) return {};
-  std::vector<double> values;
-  for (const Observation& each : observations) values.push_back(each.result.value);
   // The best that all have in common says nothing, however far each got.
-  if (std::all_of(values.begin(), values.end(), [&](double v) { return v == values[0]; }))
+  if (std::all_of(observations.begin(), observations.end(), [&](const Observation& each) {
+        return each.result.value == observations.front().result.value;
+      })) {
     return {};
-  std::vector<double> scores =
-      normal_scores(kind == Targets::kNormalScores ? values : ranked_within_rungs(observations));
+  }
+  std::vector<double> scores = normal_scores(ranked_within_rungs(observations));
   const auto count = static_cast<double>(scores.size());
   const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / count;
   double variance = 0;

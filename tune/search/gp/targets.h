@@ -8,7 +8,7 @@
 // factor of up to the square root of kRungFactor apart), and each rung further is worth as much as
 // the way from the worst to the best within one. The rank of that sum becomes the score. A trial
 // that completed early because it is as good as the best of all that got further counts as one of
-// them. Without a scheduler that stops, all have the same steps and both kinds are one. Pure.
+// them. Pure.
 #pragma once
 
 #include <vector>
@@ -17,10 +17,8 @@
 
 namespace tune::search::gp {
 
-enum class Targets : char { kNormalScores, kRankedWithinRungs };
-
 // One for each observation, mean 0 (but for rounding) and variance 1; empty when all are alike, so
 // that there is nothing to learn.
-std::vector<double> targets_of(const std::vector<Observation>& observations, Targets kind);
+std::vector<double> targets_of(const std::vector<Observation>& observations);
 
 }  // namespace tune::search::gp

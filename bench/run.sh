@@ -20,13 +20,13 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 echo "commit $(git -C "$root" describe --always --dirty), $(nproc) cores, $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
 for name in start_up trials command reports training_step group_step resume asha_decision file_logger \
-    driver_memory suggestions cluster reattach relay; do
+    driver_memory suggestions busy_slots cluster reattach relay export; do
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done
 echo
 "$bin/bench_relay" --between-namespaces --keep "${tiny[@]}" || [ $? = 77 ]  # it says why it is skipped
-for name in simulated_cluster ddp_step resnet18_step optimizer_step; do
+for name in simulated_cluster ddp_step all_reduce resnet18_step optimizer_step checkpoint image_folder; do
   [ -x "$bin/bench_$name" ] || continue
   echo
   echo "== $name"

@@ -89,7 +89,7 @@ class AgentEndpoint {
   // Of the experiment's drivers: of one that says another mark than the first nothing is heard.
   std::vector<Command> receive();
   void flush(std::chrono::nanoseconds now);
-  // Events that the driver has not acknowledged: the agent's credit is spent at kAgentCredit.
+  // Events that the driver has not acknowledged: the agent's credit is spent at kAgentCreditBytes.
   std::size_t unacknowledged_bytes() const;
   std::size_t handed_bytes() const;  // all that the socket ever took
   // The time of the flush after which the driver was last heard.

@@ -9,9 +9,9 @@
 //   model.backward(loss);
 //   optimizer.step();                                     // of net's parameters, on every rank
 //
-// Sums of three ranks or more may differ in the last digit between the first step and later ones,
-// and so between a training that went on from a checkpoint and one that ran through: gradients are
-// ordered anew after the first step.
+// By Gloo and NCCL sums of three ranks or more may differ in the last digit between the first step
+// and later ones, and so between a training that went on from a checkpoint and one that ran
+// through: gradients are ordered anew after the first step.
 //
 // All ranks run the same forwards and backwards in the same order, each from one thread, and change
 // weights in place only. A group of one rank costs nothing and speaks to nobody.

@@ -42,7 +42,7 @@ struct CheckpointOptions {
 };
 
 struct ReporterOptions {
-  std::vector<std::string> metrics = {};     // columns; empty: results.md's choice
+  std::vector<std::string> metrics = {};     // columns; empty: the metric and usual ones
   std::vector<std::string> parameters = {};  // columns; empty: the searched ones
   int max_rows = 20;
   double every_s = 0;                        // 0: redraw as needed on a terminal, 30 s elsewhere
@@ -74,8 +74,8 @@ struct RunOptions {
   int max_failures = 0;
   int max_concurrent_trials = 0;             // 0: as many as fit
   double time_budget_s = 0;                  // 0: none
-  double max_trial_time_s = 0;               // 0: none
-  double hang_timeout_s = 0;                 // 0: none
+  double max_trial_time_s = 0;               // looked at with each result; 0: none
+  double hang_timeout_s = 0;                 // of a step without a result; 0: none
   std::vector<Config> points_to_evaluate = {};
   SearcherSpec searcher = {};
   std::string store = {};  // empty: private; redis://[:password@]host:port/db, unix://
@@ -132,7 +132,7 @@ struct RunOptions {
   // (tune/export/README.md).
   std::vector<std::string> loggers = {};
   OnEnd on_end = {};
-  // Told what happens, by a thread beside the run (tune/callback.h).
+  // Told what happens, by a thread beside the run (tune/results/callback.h).
   std::vector<std::shared_ptr<Callback>> callbacks = {};
   // An object store that keeps the checkpoints, "s3://bucket/prefix"; all else stays in `storage`.
   // Empty: they are there, too.

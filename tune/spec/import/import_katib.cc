@@ -99,7 +99,7 @@ void KatibExperiment::import_objective() {
   }
   if (reader_.find("spec/objective/metricStrategies") != nullptr) {
     reader_.note("spec/objective/metricStrategies",
-                 "left out: tables and tune best take each trial's best result by the mode");
+                 "left out: tables and tune best take each trial's last result");
   }
 }
 

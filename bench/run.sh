@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every benchmark in its real setting, one after another, and prints their tables. Builds nothing.
+# Runs the benchmarks in their real settings, one after another, and prints their tables. Builds
+# nothing. bench_export is left out: it takes minutes by itself.
 #
 #   bash bench/run.sh [--tiny] [build folder]
 #
@@ -20,7 +21,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 echo "commit $(git -C "$root" describe --always --dirty), $(nproc) cores, $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
 for name in start_up trials command reports training_step group_step resume asha_decision file_logger \
-    driver_memory suggestions busy_slots cluster reattach relay export; do
+    driver_memory suggestions busy_slots cluster reattach relay; do
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done

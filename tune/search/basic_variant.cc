@@ -253,10 +253,7 @@ std::optional<Config> BasicVariantSearcher::suggest(TrialNumber trial) {
     broken = functions.empty() ? nullptr : where_.broken_by(config);
     if (broken == nullptr) return config;
   }
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("where: {} configurations were drawn for trial {}, and all break rules "
-                          "such as '{}': choose the domains so that more keep it",
-                          kMostWhereDraws, trial.value, broken->text()));
+  throw_none_holds(*broken);
 }
 
 std::optional<std::size_t> BasicVariantSearcher::given_to(TrialNumber trial) const {

@@ -131,15 +131,18 @@ void Encoding::check_where() {
   if (where_.empty()) return;
   for (const WhereRule& rule : where_.rules()) {
     for (const std::string& path : rule.paths()) {
-      where_names_functions_ |=
-          std::any_of(functions_.begin(), functions_.end(), [&](const Function& one) {
-            return path == one.function.path || path.starts_with(one.function.path + "/");
-          });
+      where_names_functions_ |= is_computed(path);
     }
   }
   // Functions are the user's: they are not called here.
   RandomStream random(0, "where", 0);
   check_that_some_hold([&](int) { return where_.broken_by(without_functions(draw_once(random))); });
+}
+
+bool Encoding::is_computed(const std::string& path) const {
+  return std::any_of(functions_.begin(), functions_.end(), [&](const Function& one) {
+    return path == one.function.path || path.starts_with(one.function.path + "/");
+  });
 }
 
 void Encoding::count_features() {
@@ -343,6 +346,28 @@ Encoded Encoding::encode(const Config& config) const {
     point[i] = *unit;
   }
   return {std::move(point), {}};
+}
+
+std::string Encoding::difference(const Config& config, const UnitPoint& point) const {
+  const Config own = without_functions(point);
+  const auto counts = [&](const std::string& path) {
+    return !is_computed(path) &&
+           std::ranges::none_of(parameters_, [&](const auto& one) { return one.path == path; });
+  };
+  for (const auto& [path, value] : own.leaves()) {
+    if (!counts(path)) continue;
+    const Value* other = config.find(path);
+    if (other == nullptr) return fmt::format("'{}' is missing", path);
+    if (!are_alike(*other, *value)) {
+      return fmt::format("'{}' is {}, not {}", path, to_json(*other), to_json(*value));
+    }
+  }
+  for (const auto& [path, value] : config.leaves()) {
+    if (counts(path) && own.find(path) == nullptr) {
+      return fmt::format("'{}' is {}, and no key here", path, to_json(*value));
+    }
+  }
+  return {};
 }
 
 void Encoding::write_features(const UnitPoint& point, std::span<double> features) const {

@@ -84,6 +84,9 @@ class Encoding {
   Config decode(const UnitPoint& point) const;
   // Reads the parameters of a configuration; other keys do not count.
   Encoded encode(const Config& config) const;
+  // Where a configuration that encodes to this point differs from those of the space in what is not
+  // searched ("'epochs' is 3, not 30"), but for what functions compute; empty: nowhere.
+  std::string difference(const Config& config, const UnitPoint& point) const;
 
   // The vector of distances: a coordinate for each number, in the middle when inactive, and one
   // for each value of a choice, kOneHot where it is taken and else 0, so that two values of one
@@ -102,6 +105,7 @@ class Encoding {
 
   void count_features();
   void check_where();
+  bool is_computed(const std::string& path) const;
   UnitPoint draw_once(RandomStream& random) const;
   bool may_take(std::size_t choice, std::size_t option, const Config& given) const;
   std::vector<std::size_t> options_for(std::size_t choice, const Config& given) const;

@@ -68,7 +68,10 @@ UnitPoint halton_point(const Encoding& encoding, std::uint64_t seed, std::uint64
   for (int i = 0; i < kMostOthers && !encoding.holds(point); ++i) {
     point = any_point(encoding, others.next(), index);
   }
-  return encoding.holds(point) ? point : encoding.draw(others);
+  if (encoding.holds(point)) return point;
+  point = encoding.draw(others);
+  if (const WhereRule* broken = encoding.broken_by(point)) throw_none_holds(*broken);
+  return point;
 }
 
 ProposerAnswer HaltonProposer::propose(const ProposerQuestion& question, const Encoding& encoding,

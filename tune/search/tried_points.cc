@@ -12,13 +12,10 @@ DrawnPoint draw_untried(const Encoding& encoding, const TriedPoints& tried, Rand
   DrawnPoint drawn;
   for (int i = 0; i < kMostTries; ++i) {
     drawn.point = encoding.draw(random);
-    if (!tried.contains(drawn.point)) break;
+    if (const WhereRule* broken = encoding.broken_by(drawn.point)) throw_none_holds(*broken);
+    if (!tried.contains(drawn.point)) return drawn;
   }
-  if (!encoding.holds(drawn.point)) {
-    drawn.note = "no configuration was found that keeps where";
-  } else if (tried.contains(drawn.point)) {
-    drawn.note = "no configuration was found that had not been tried";
-  }
+  drawn.note = "no configuration was found that had not been tried";
   return drawn;
 }
 

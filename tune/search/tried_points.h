@@ -11,8 +11,8 @@ namespace tune {
 
 class TriedPoints {
  public:
-  // `fingerprints` must outlive it. Sorted, they are the better for many questions; for few, sorting
-  // them costs more than it saves.
+  // `fingerprints` must outlive it. Sorted, they are the better for many questions; for few,
+  // sorting them costs more than it saves.
   explicit TriedPoints(const std::vector<std::uint64_t>& fingerprints)
       : before_(fingerprints), sorted_(std::is_sorted(before_.begin(), before_.end())) {}
 
@@ -34,7 +34,7 @@ class TriedPoints {
 };
 
 // A point drawn as the space draws that was not tried before, as far as some hundred draws find
-// one; else one that was, or one that does not hold, and `note` says so.
+// one; else one that was, and `note` says so. Throws Error (kBadInput) where no draw holds.
 struct DrawnPoint {
   UnitPoint point;
   std::string note = {};

@@ -15,6 +15,8 @@ namespace {
 constexpr double kMostWhole = 0x1p53;
 // The normal scale ends here on both sides: coordinates nearer to 0 or 1 are not told apart.
 constexpr double kTail = 1e-15;
+// The share of a normal domain's draws beyond 3.5 standard deviations, on either side.
+constexpr double kRare = 2.326e-4;
 
 // For b > 0.
 std::int64_t size_of(const std::vector<Value>& values) {
@@ -144,6 +146,7 @@ Value UnitDomain::value(double unit) const {
 }
 
 UnitCell UnitDomain::cell(double unit) const {
+  if (scale_ == Scale::kNormal) unit = std::clamp(unit, kRare, 1 - kRare);
   switch (lattice_) {
     case Lattice::kNone:
       break;

@@ -7,6 +7,9 @@
 //   choice                 an even cell for each position
 //   multiples of q         a cell for each, whose values round to it (half a cell at the bounds)
 //
+// Without bounds a model would find its best point where the scale ends, at eight standard
+// deviations: so the cells of randn end at 3.5, and farther coordinates come from draws alone.
+//
 // All coordinates of a cell mean the same value; one of them, `at`, stands for it, so that equal
 // values have equal coordinates. A value that a choice names twice has two cells, and the first
 // one's `at` stands for both. Pure.

@@ -146,6 +146,13 @@ std::vector<SpaceComplaint> where_complaints(const std::vector<std::string>& tex
   return complaints;
 }
 
+void throw_none_holds(const WhereRule& broken) {
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("where: {} configurations were drawn for one trial, and all break rules "
+                          "such as '{}': choose the domains so that more keep it",
+                          kMostWhereDraws, broken.text()));
+}
+
 void check_that_some_hold(const std::function<const WhereRule*(int)>& draw) {
   int held = 0;
   const WhereRule* broken = nullptr;

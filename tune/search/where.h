@@ -73,6 +73,8 @@ std::vector<SpaceComplaint> where_complaints(const std::vector<std::string>& tex
 
 // Configurations that break a rule are drawn anew, so often at most.
 inline constexpr int kMostWhereDraws = 10'000;
+// Throws Error (kBadInput) where all of so many draws of one trial broke rules such as this one.
+[[noreturn]] void throw_none_holds(const WhereRule& broken);
 // Throws Error (kBadInput), naming a rule, when less than 1 in 500 of drawn configurations would
 // be kept. `draw` gives the rule that a configuration breaks, null for none; it gets 0, 1, 2 ...
 void check_that_some_hold(const std::function<const WhereRule*(int)>& draw);

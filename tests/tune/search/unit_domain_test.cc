@@ -33,7 +33,8 @@ TEST_CASE("what a coordinate means is in the domain, and has a coordinate that m
     CAPTURE(to_json(domain.describe()));
     const UnitDomain unit(domain);
     for (int i = 0; i < 2000; ++i) {
-      const double u = i == 0 ? 0 : i == 1 ? 1 : random.uniform();
+      double u = i == 0 ? 0 : i == 1 ? 1 : random.uniform();
+      if (std::holds_alternative<Domain::Normal>(domain.kind())) u = 0.001 + 0.998 * u;
       CAPTURE(u);
       const Value value = unit.value(u);
       const std::optional<double> at = unit.unit(value);
@@ -51,6 +52,19 @@ TEST_CASE("what a coordinate means is in the domain, and has a coordinate that m
       }
     }
   }
+}
+
+TEST_CASE("what stands for coordinates of a normal domain lies within 3.5 standard deviations") {
+  for (const double u : {0.0, 1e-12, 1e-5, 1 - 1e-5, 1.0}) {
+    const double side = u < 0.5 ? -1 : 1;
+    const UnitDomain normal(randn(3, 2));
+    CHECK(normal.value(normal.cell(u).at).number() == doctest::Approx(3 + side * 7).epsilon(1e-3));
+    const UnitDomain multiples(qrandn(0, 1, 0.5));
+    CHECK(multiples.value(multiples.cell(u).at).number() == side * 3.5);
+  }
+  // A value that was drawn farther out has its own coordinate.
+  const UnitDomain normal(randn(0, 1));
+  CHECK(normal.value(*normal.unit(Value(5.0))).number() == doctest::Approx(5));
 }
 
 // The share of draws below each value is the coordinate: what the domain draws has even

@@ -8,6 +8,7 @@
 #include "core/refusal.h"
 #include "tune/search/basic_variant.h"
 #include "tune/search/encoding.h"
+#include "tune/search/halton.h"
 #include "tune/search/tried_points.h"
 #include "tune/testing/searcher_conformance.h"
 
@@ -300,8 +301,15 @@ TEST_CASE("rules about what functions compute are kept too") {
   for (int i = 0; i < 50; ++i) CHECK(encoding.draw(random)[0] < 0.25);
   // One that can never hold is an error that says so, not an endless loop.
   const auto never = where_searcher(setup_of(space, {"twice < 0"}, 5));
-  CHECK_HAS(refusal([&] { never->suggest({2}); }),
-            "10000 configurations were drawn for trial 2, and all break rules such as 'twice < 0'");
+  CHECK_HAS(
+      refusal([&] { never->suggest({2}); }),
+      "10000 configurations were drawn for one trial, and all break rules such as 'twice < 0'");
+  const Encoding nothing(space, {"twice < 0"});
+  const std::vector<std::uint64_t> known;
+  CHECK_HAS(refusal([&] { draw_untried(nothing, TriedPoints(known), random); }),
+            "and all break rules such as 'twice < 0'");
+  CHECK_HAS(refusal([&] { search::halton_point(nothing, 3, 0); }),
+            "and all break rules such as 'twice < 0'");
 }
 
 TEST_CASE("basic_variant keeps its promises with rules") {

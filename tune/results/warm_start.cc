@@ -29,7 +29,8 @@ constexpr const char* kEnds[] = {"completed", "stopped", "error"};  // by TrialE
 // The yield of all folders.
 struct Found {
   std::vector<EarlierTrial> trials;
-  std::map<std::string, std::size_t> outside;  // by what stands against them
+  std::map<std::string, std::size_t> outside;    // by what stands against them
+  std::map<std::string, std::size_t> different;  // of the trials, by what is not searched here
   std::size_t without_value = 0;
   std::vector<std::string> turned;  // folders whose experiment had the other mode for the metric
   std::vector<std::string> again;   // further names of a folder
@@ -64,6 +65,8 @@ Found find_trials(const Analysis& analysis, const ExperimentSpec& spec, const En
       if (broken != nullptr) encoded.complaint = fmt::format("they break '{}'", broken->text());
     }
     if (encoded.complaint.empty()) {
+      const std::string difference = encoding.difference(trial.config, encoded.point);
+      if (!difference.empty()) ++found.different[difference];
       found.trials.push_back({std::move(trial.config), std::move(trial.values),
                               end_of(trial.standing), folder / trial.id});
     } else {
@@ -128,6 +131,10 @@ Found read_folder(const ExperimentSpec& spec, const Encoding& encoding, std::siz
 std::string told_of(const RunOptions& options, const Found& all) {
   std::string told = fmt::format("warm start: {} knows {} trials of {}", options.searcher.name(),
                                  all.trials.size(), join(options.warm_start, ", "));
+  if (!all.different.empty()) {
+    told += fmt::format("; {} of them differ in what is not searched, as {}", sum_of(all.different),
+                        commonest(all.different));
+  }
   if (!all.outside.empty()) {
     told += fmt::format("; {} lie outside the space, as {}", sum_of(all.outside),
                         commonest(all.outside));
@@ -162,6 +169,7 @@ std::string read_warm_start(ExperimentSpec& spec) {
     std::ranges::move(one.trials, std::back_inserter(all.trials));
     std::ranges::move(one.turned, std::back_inserter(all.turned));
     for (const auto& [why, count] : one.outside) all.outside[why] += count;
+    for (const auto& [what, count] : one.different) all.different[what] += count;
     all.without_value += one.without_value;
   }
   if (all.trials.size() > kMostEarlierTrials) {

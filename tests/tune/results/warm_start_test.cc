@@ -107,6 +107,28 @@ TEST_CASE("what lies outside the space or has no value is left out, counted and 
   CHECK_HAS(read_warm_start(spec), "; " + folder.path().string() + " had the other mode for it");
 }
 
+TEST_CASE("what is not searched here may differ, and the line says so") {
+  const Shell shell;
+  RecordedFolder folder(shell, "e", kWarmSpace);
+  folder.add({{"lr", 0.1}, {"act", "relu"}, {"epochs", 3}}, {0.5});
+  folder.add({{"lr", 0.2}, {"act", "relu"}, {"epochs", 3}}, {0.5});
+  folder.add({{"lr", 0.3}, {"act", "relu"}, {"epochs", 30.0}}, {0.5});
+  SearchSpace space = kWarmSpace;
+  space.set("epochs", 30);
+  space.set("half", sample_from([](const Config&) { return Value(1); }));
+  ExperimentSpec spec = spec_of({folder.path()}, space);
+  CHECK_HAS(read_warm_start(spec), "gp knows 3 trials of " + folder.path().string() +
+                                       "; 2 of them differ in what is not searched, as 'epochs' "
+                                       "is 3, not 30");
+  ExperimentSpec without = spec_of({folder.path()});
+  CHECK_HAS(read_warm_start(without),
+            "; 3 of them differ in what is not searched, as 'epochs' is "
+            "3, and no key here");
+  space.set("seed", 5);
+  ExperimentSpec more = spec_of({folder.path()}, space);
+  CHECK_HAS(read_warm_start(more), "; 3 of them differ in what is not searched, as ");
+}
+
 TEST_CASE("what breaks a rule of this sweep's where lies outside, with the rule as the reason") {
   const Shell shell;
   RecordedFolder folder(shell, "e", kWarmSpace);

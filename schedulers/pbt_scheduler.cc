@@ -179,13 +179,13 @@ Explored PbtScheduler::explored(TrialNumber trial, TrialNumber donor) const {
   return explore_(asked);
 }
 
-// "0.31 is among the lowest 2 of 8 at iteration 8: it goes on from trial 3 with 0.78; lr 0.1 * 1.2
+// "0.31 is among the worst 2 of 8 at iteration 8: it goes on from trial 3 with 0.78; lr 0.1 * 1.2
 // = 0.12".
 std::string PbtScheduler::reason_of(TrialNumber trial, TrialNumber donor,
                                     const std::string& changes) const {
   const TrialState& state = trials_[trial.value];
   return fmt::format(
-      "{} is among the lowest {} of {} at {} {:.10g}: it goes on from trial {} with "
+      "{} is among the worst {} of {} at {} {:.10g}: it goes on from trial {} with "
       "{}; {}",
       full_text(state.score), population_.lowest().size(), population_.size(),
       short_time_name(rules_.time_attr), state.time, donor.value,

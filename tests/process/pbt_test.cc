@@ -84,7 +84,7 @@ void check_replacements(const Sandbox& box) {
     const auto trial = one.get<std::string>("trial");
     CHECK(seen.insert({trial, one.get<std::int64_t>("iteration")}).second);
     CHECK(one.get<std::string>("donor") != trial);
-    CHECK_HAS(one.get<std::string>("reason"), " is among the lowest ");
+    CHECK_HAS(one.get<std::string>("reason"), " is among the worst ");
   }
 }
 

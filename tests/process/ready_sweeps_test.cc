@@ -102,8 +102,8 @@ TEST_CASE("every sweep of config/ with the quickstart's trainable runs, and does
       {"halton", {"\"event\":\"proposed\"", is_cut}},
       {"hyperband", {pauses, " have come, the best 2 go on"}},
       {"median_stopping", {" is worse than those of more than half of "}},
-      {"pb2", {" is among the lowest 1 of 4 at iteration "}},
-      {"pbt", {" is among the lowest 2 of 8 at iteration "}},
+      {"pb2", {" is among the worst 1 of 4 at iteration "}},
+      {"pbt", {" is among the worst 2 of 8 at iteration "}},
       {"pbt_replay", {"step 2 of the schedule", "step 3 of the schedule"}},
       {"tpe", {by_model, is_cut}},
       {"warm_start", {}},  // below

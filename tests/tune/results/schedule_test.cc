@@ -99,7 +99,7 @@ TEST_CASE("a replacement is a line of events.jsonl, and the trial's params.json"
   trial.attempt = {2};
   trial.config = pack(Config{{"lr", 0.6}});
   const Packed former = pack(Config{{"lr", 0.5}});
-  const std::string reason = "0.1 is among the lowest";
+  const std::string reason = "0.1 is among the worst";
   const CheckpointOrigin origin{{2}, 9, {1}};
   const TrialReplaced replaced{trial, {3}, origin, 8, former, reason};
   log.record(replaced, {std::chrono::seconds(1'700'000'000)});
@@ -112,7 +112,7 @@ TEST_CASE("a replacement is a line of events.jsonl, and the trial's params.json"
                            R"(00001","attempt":2,"iteration":8,"donor":")" + trials +
                            R"(00003","from":")" + trials +
                            R"(00002","from_iteration":9,"old":{"lr":0.5},"new":{"lr":0.6},)"
-                           R"("reason":"0.1 is among the lowest"})");
+                           R"("reason":"0.1 is among the worst"})");
 }
 
 TEST_CASE("results tell the configuration that they came of, and the table the newest") {

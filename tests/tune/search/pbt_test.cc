@@ -95,7 +95,7 @@ TEST_CASE("one of the worst goes on from one of the best that was saved, with it
   const double x = decision.replacement->config.get<double>("x");
   CHECK(x != 2.0);  // of trial 1: multiplied, or drawn anew
   CHECK(
-      decision.reason.starts_with("0.1 is among the lowest 1 of 4 at iteration 4: it goes on from "
+      decision.reason.starts_with("0.1 is among the worst 1 of 4 at iteration 4: it goes on from "
                                   "trial 1 with 0.9; x 2.0 "));
   CHECK(sweep.scheduler->status_lines() ==
         std::vector<std::string>{"PopulationBasedTraining: 1 checkpoints, 1 perturbs"});
@@ -130,7 +130,7 @@ TEST_CASE("nan is the worst value, and only a finite and better value makes a do
   CHECK(sweep.come(1, 1, 0.6).save);
   const Decision nan = sweep.come(2, 1, std::nan(""));
   REQUIRE(nan.kind == Decision::Kind::kReplace);
-  CHECK(nan.reason.starts_with("nan is among the lowest 1 of 3"));
+  CHECK(nan.reason.starts_with("nan is among the worst 1 of 3"));
 
   PbtSweep infinite(pbt_every(1), 2);
   infinite.come(0, 1, 0.5);
@@ -150,7 +150,7 @@ TEST_CASE("under mode min the smallest value is the best") {
   const Decision decision = sweep.come(0, 2, 0.9);
   REQUIRE(decision.kind == Decision::Kind::kReplace);
   CHECK(
-      decision.reason.starts_with("0.9 is among the lowest 1 of 2 at iteration 2: it goes on from "
+      decision.reason.starts_with("0.9 is among the worst 1 of 2 at iteration 2: it goes on from "
                                   "trial 1 with 0.1; "));
 }
 

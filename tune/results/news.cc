@@ -14,9 +14,15 @@ namespace tune {
 
 namespace {
 
+// Empty: its scheduler has none.
+std::string time_attr_of(const ExperimentSpec& spec) {
+  return spec.options.scheduler.parameters().get_or("time_attr", "");
+}
+
 std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
   std::vector<std::string> keys = metrics_of(objective);
   for (const StopRule& rule : spec.stop) keys.push_back(rule.path);
+  keys.push_back(time_attr_of(spec));
   return keys;
 }
 
@@ -44,10 +50,13 @@ std::string News::record(const Record& record) {
     reporter_->failure(failed->trial, id, directory_ / id / "error.txt", failed->retried);
   }
   std::string warning = key_watch_.record(record);
-  const bool lacks_one = std::ranges::any_of(metrics_, [&](const std::string& metric) {
-    return warning.find(fmt::format("'{}' is ", metric)) != std::string::npos;
-  });
-  if (lacks_one) {
+  const auto names = [&warning](const std::string& key) {
+    return warning.find(fmt::format("'{}' is ", key)) != std::string::npos;
+  };
+  if (names(time_attr_of(spec_))) {
+    warning += "; without its time_attr the scheduler judges no trial, and ends none";
+  }
+  if (std::ranges::any_of(metrics_, names)) {
     warning +=
         "; a result that lacks one of the metrics is not judged, and the searcher learns nothing "
         "of it";

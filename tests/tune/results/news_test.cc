@@ -20,8 +20,8 @@ struct Silent : ProgressReporter {
 };
 
 // The words after a trial's only result.
-std::string said(const Objective& objective, const Result& result) {
-  const ExperimentSpec spec = story_spec();
+std::string said(const Objective& objective, const Result& result,
+                 const ExperimentSpec& spec = story_spec()) {
   News news(spec, objective, "results/x", std::make_shared<Silent>());
   const Trial trial;
   Reported report;
@@ -42,6 +42,17 @@ TEST_CASE("a metric that is missing is told, and with several what follows from 
   CHECK(said(there, result) == "");
   CHECK_HAS(said({"loss", Mode::kMin, 0, {}, {{.metric = "ms", .max = 1}}}, result),
             "'ms' is in no result so far");
+}
+
+TEST_CASE("a time_attr that is missing is told: without it trials may train for ever") {
+  ExperimentSpec spec = story_spec();
+  spec.options.scheduler = asha({.max_t = 9, .time_attr = "epoc"});
+  const std::string missing = said({"loss", Mode::kMin}, {{"loss", 1}, {"epoch", 1}}, spec);
+  CHECK_HAS(missing, "'epoc' is in no result so far (did you mean 'epoch'?)");
+  CHECK_HAS(missing, "; without its time_attr the scheduler judges no trial, and ends none");
+  CHECK(said({"loss", Mode::kMin}, {{"loss", 1}, {"epoc", 1}}, spec) == "");
+  spec.options.scheduler = asha({.max_t = 9});
+  CHECK(said({"loss", Mode::kMin}, {{"loss", 1}}, spec) == "");
 }
 
 }  // namespace

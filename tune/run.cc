@@ -68,6 +68,7 @@ RunRequest make_request(ExperimentSpec spec, std::uint32_t call) {
   if (again->quiet) spec.options.quiet = true;
   if (again->wait_gpus) spec.options.wait_gpus = true;
   if (again->num_samples) spec.options.num_samples = *again->num_samples;
+  if (again->time_budget_s) spec.options.time_budget_s = *again->time_budget_s;
   spec.options.listen = again->listen;
   RunRequest request = resume_request(again->directory, spec);
   request.retry_errored = again->retry_errored;

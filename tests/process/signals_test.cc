@@ -216,6 +216,32 @@ TEST_CASE("a save that hangs holds up the end of a time budget by no more than s
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("a sweep whose time budget is spent says so, and goes on when it gets more") {
+  Sandbox box;
+  box.write("sweep.yaml", signal_sweep(6, 100) + "time_budget_s: 1\n");
+  REQUIRE(box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--quiet"}).code == 0);
+  const std::size_t begun = box.of_trials("results/s", "params.json").size();
+  REQUIRE(begun < 6);
+  const Finished nothing = box.tune({"resume", "results/s"});
+  CHECK(nothing.code == 0);
+  CHECK_HAS(nothing.err,
+            "is finished, nothing to resume: its time_budget_s of 1 s is spent, --time-budget-s "
+            "gives more");
+  const Finished less = box.tune({"resume", "results/s", "--time-budget-s", "0.5"});
+  CHECK(less.code == 2);
+  CHECK_HAS(less.err, "--time-budget-s 0.5: the experiment has time_budget_s 1 already");
+  const auto before = reported(box);
+  const Finished more = box.tune({"resume", "results/s", "--time-budget-s", "0", "--quiet"});
+  INFO(more.err);
+  CHECK(more.code == 0);
+  CHECK(box.of_trials("results/s", "params.json").size() == 6);
+  const auto after = reported(box);
+  for (const auto& [file, text] : before) CHECK(after.at(file) == text);  // over, as they ended
+  const Finished no_budget = box.tune({"resume", "results/s", "--time-budget-s", "9"});
+  CHECK(no_budget.code == 2);
+  CHECK_HAS(no_budget.err, "the experiment has no time_budget_s that could end it");
+}
+
 TEST_CASE("an agent that alone is told to end saves its trials, and the run can be resumed") {
   Sandbox box;
   box.write("sweep.yaml", signal_sweep(6, 200));

@@ -206,6 +206,10 @@ void add_resume(CLI::App& app, CommandLine& line) {
       ->add_option("--num-samples", line.resume.num_samples,
                    "sample the search space so often in all, more often than before")
       ->type_name("N");
+  command
+      ->add_option("--time-budget-s", line.resume.time_budget_s,
+                   "seconds of running in all, more than before; 0: no end")
+      ->type_name("N");
   command->add_flag("--quiet", line.resume.quiet,
                     "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.resume.wait_gpus, kWaitGpus);

@@ -81,6 +81,7 @@ int simulate_command(const SimulateArguments& arguments);
 struct ResumeArguments {
   std::string directory;
   std::optional<std::int64_t> num_samples;  // more than before, or -1 for no end
+  std::optional<double> time_budget_s;      // more than before, or 0 for no end
   bool errored = false;
   bool quiet = false;
   bool wait_gpus = false;

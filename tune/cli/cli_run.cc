@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -148,17 +150,37 @@ void check_goes_on(const RunRequest& request) {
   check_trainable_file(request.spec);
 }
 
-// Whether nothing is left to do: every trial is over, and none is to be tried again.
-bool is_all_done(const std::filesystem::path& directory, bool retry_errored,
-                 std::uint64_t& errored) {
+// An experiment that has ended, and what of it is not done.
+struct Ended {
+  std::uint64_t errored = 0;
+  bool is_cut = false;  // by its time_budget_s, before all trials had begun
+};
+
+// Nothing: it has not ended.
+std::optional<Ended> ended_experiment(const std::filesystem::path& directory,
+                                      const RunOptions& options) {
   const std::optional<RunRecord> record = read_record(directory);
-  if (!record || record->state != RunState::kFinished) return false;
+  if (!record || record->state != RunState::kFinished) return std::nullopt;
   const Analysis analysis = Analysis::load(directory);
   const auto& trials = analysis.trials();
-  errored = static_cast<std::uint64_t>(
+  Ended ended;
+  ended.errored = static_cast<std::uint64_t>(
       std::count_if(trials.begin(), trials.end(),
                     [](const TrialSummary& trial) { return trial.status == TrialStatus::kError; }));
-  return errored == 0 || !retry_errored;
+  ended.is_cut = options.time_budget_s > 0 &&
+                 (options.num_samples < 0 || std::ssize(trials) < options.num_samples);
+  return ended;
+}
+
+// The hints of what would go on.
+std::string hints(const Ended& ended, const RunOptions& options) {
+  std::string text;
+  if (ended.errored > 0) text += ": --errored tries its failed trials again";
+  if (ended.is_cut) {
+    text += fmt::format("{}its time_budget_s of {:g} s is spent, --time-budget-s gives more",
+                        text.empty() ? ": " : "; ", options.time_budget_s);
+  }
+  return text;
 }
 
 // Whether there is more to do than before. A grid's samples are whole grids.
@@ -180,6 +202,23 @@ bool takes_more_samples(RunOptions& options, std::optional<std::int64_t> num_sam
                 "nothing would end it: give a number");
   }
   options.num_samples = *num_samples;
+  return true;
+}
+
+bool takes_more_time(RunOptions& options, std::optional<double> time_budget_s) {
+  if (!time_budget_s) return false;
+  const double before = options.time_budget_s;
+  const bool is_more =
+      *time_budget_s == 0 || (*time_budget_s > before && std::isfinite(*time_budget_s));
+  if (before == 0 || !is_more) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("--time-budget-s {:g}: the experiment has {}", *time_budget_s,
+                            before == 0 ? "no time_budget_s that could end it"
+                                        : fmt::format("time_budget_s {:g} already: give more, or "
+                                                      "0 for no end",
+                                                      before)));
+  }
+  options.time_budget_s = *time_budget_s;
   return true;
 }
 
@@ -248,13 +287,15 @@ int resume_command(const ResumeArguments& arguments) {
   RunRequest request = resume_request(arguments.directory);
   add_on_end(arguments.on_end, request.spec.options.on_end);
   if (!arguments.listen.empty()) request.spec.options.listen = arguments.listen;
-  const bool takes_more = takes_more_samples(request.spec.options, arguments.num_samples);
-  std::uint64_t errored = 0;
-  if (!takes_more && is_all_done(request.resume, arguments.errored, errored)) {
+  const bool has_more_time = takes_more_time(request.spec.options, arguments.time_budget_s);
+  const bool has_more_samples = takes_more_samples(request.spec.options, arguments.num_samples);
+  const auto ended = ended_experiment(request.resume, request.spec.options);
+  const bool is_retried = ended && ended->errored > 0 && arguments.errored;
+  if (ended && !has_more_time && !has_more_samples && !is_retried) {
     fmt::print(stderr, "{} is finished, nothing to resume{}\n", arguments.directory,
-               errored > 0 ? ": --errored tries its failed trials again" : "");
+               hints(*ended, request.spec.options));
     print_best(request.resume);
-    return errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
+    return ended->errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
   }
   ExperimentSpec& spec = request.spec;
   if (spec.program) {
@@ -273,7 +314,7 @@ int resume_command(const ResumeArguments& arguments) {
     execute_to_resume(
         *spec.program, std::filesystem::absolute(request.resume),
         {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples,
-         spec.options.listen});
+         arguments.time_budget_s, spec.options.listen});
   }
   warn_of_changed_sweep(spec);
   check_trainable_file(spec);

@@ -48,6 +48,7 @@ std::optional<ExecutedAgain> parse_environment() {
   again.quiet = value.get_or("quiet", false);
   again.wait_gpus = value.get_or("wait_gpus", false);
   if (value.contains("num_samples")) again.num_samples = value.get<std::int64_t>("num_samples");
+  if (value.contains("time_budget_s")) again.time_budget_s = value.get<double>("time_budget_s");
   again.listen = value.get_or("listen", "");
   again.earlier = value.get<std::vector<std::string>>("earlier");
   return again;
@@ -101,6 +102,7 @@ void execute_to_resume(const ProgramCall& program, const std::filesystem::path& 
                {"listen", flags.listen},
                {"earlier", program.earlier}};
   if (flags.num_samples) value.set("num_samples", *flags.num_samples);
+  if (flags.time_budget_s) value.set("time_budget_s", *flags.time_budget_s);
   setenv(kVariable, to_json(value).c_str(), 1);
   std::vector<std::string> arguments = zygote_command(program);
   std::vector<char*> argv;

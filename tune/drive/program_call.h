@@ -23,7 +23,9 @@ struct ExecutedAgain {
   bool retry_errored = false;        // kResume
   bool quiet = false;                // kResume
   bool wait_gpus = false;            // kResume
-  std::optional<std::int64_t> num_samples = {};  // kResume; nothing: the program's own
+  // kResume; nothing: the program's own.
+  std::optional<std::int64_t> num_samples = {};
+  std::optional<double> time_budget_s = {};
   std::string listen = {};                       // kResume: where it listens from now on
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
@@ -43,6 +45,7 @@ struct ResumeFlags {
   bool quiet = false;
   bool wait_gpus = false;
   std::optional<std::int64_t> num_samples = {};
+  std::optional<double> time_budget_s = {};
   std::string listen = {};
 };
 // Replaces this process by the program of a stored experiment, which then resumes it. Throws Error

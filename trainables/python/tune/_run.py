@@ -148,8 +148,9 @@ class _Run:
         for flag in ("quiet", "wait_gpus"):
             if again.get(flag):
                 self._options[flag] = True
-        if "num_samples" in again:
-            self._options["num_samples"] = again["num_samples"]
+        for option in ("num_samples", "time_budget_s"):
+            if option in again:
+                self._options[option] = again[option]
         self._options["listen"] = again["listen"]
 
     def _drive(self) -> Dict[str, Any]:

@@ -128,7 +128,7 @@ struct Trial {
   std::string reason;                // of the last stop or pause, fit to show
   bool paused_by_scheduler = false;
   std::optional<Reported> last;      // the newest result that was not superseded
-  std::optional<double> metric;      // of `last`, when it has one
+  std::optional<double> metric;      // the newest reported: `last` may have none
   std::optional<Reported> at_checkpoint;  // the result at the newest checkpoint's iteration
   std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first: the newest restarts it
   std::optional<Apart<Failure>> failure;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -71,6 +72,24 @@ std::set<std::string> front_of(const Analysis& analysis) try {
   return {};
 }
 
+// The newest result that has the metric as a number, where the last one has none.
+std::optional<Result> earlier_with(const TrialSummary& trial, const Result& last,
+                                   const std::string& metric) {
+  if (metric.empty() || last.find(metric) != nullptr) return std::nullopt;
+  std::vector<Result> results = trial.results();
+  const auto found = std::find_if(results.rbegin(), results.rend(), [&](const Result& result) {
+    const Value* value = result.find(metric);
+    return value != nullptr && value->is_number();
+  });
+  if (found == results.rend()) return std::nullopt;
+  return std::move(*found);
+}
+
+std::string metric_cell(const TrialSummary& trial, const Result& last, const std::string& metric) {
+  const std::optional<Result> earlier = earlier_with(trial, last, metric);
+  return cell(earlier ? earlier->find(metric) : last.find(metric));
+}
+
 std::vector<Row> table_of(const Analysis& analysis, const std::vector<TrialSummary>& trials,
                           bool marks_front) {
   const Row parameters = parameters_of(trials);
@@ -86,7 +105,7 @@ std::vector<Row> table_of(const Analysis& analysis, const std::vector<TrialSumma
     const Result last = trial.last_result();
     Row row = {trial.id, status_name(trial.status), cell(last.find("training_iteration"))};
     if (!front.empty()) row.push_back(front.contains(trial.id) ? "*" : "");
-    for (const std::string& metric : metrics) row.push_back(cell(last.find(metric)));
+    for (const std::string& metric : metrics) row.push_back(metric_cell(trial, last, metric));
     for (const std::string& path : parameters) row.push_back(cell(config.find(path)));
     rows.push_back(std::move(row));
   }
@@ -193,6 +212,11 @@ int best_command(const BestArguments& arguments) {
     return 0;
   }
   fmt::print("trial: {}\nconfig: {}\nresult: {}\n", best.id, best.config().dump(), result.dump());
+  const std::string& judged_by = metric.empty() ? analysis.metric() : metric;
+  if (const std::optional<Result> earlier = earlier_with(best, result, judged_by)) {
+    fmt::print("{} was last reported at iteration {}: {}\n", judged_by,
+               cell(earlier->find("training_iteration")), cell(earlier->find(judged_by)));
+  }
   return 0;
 }
 

@@ -246,7 +246,8 @@ void TrialBook::begin_attempt(Trial& trial, Placement placement) {
 
 void TrialBook::take_result(Trial& trial, const Reported& report) const {
   trial.last = report;
-  trial.metric = ResultView(report).number(objective_.metric);
+  const std::optional<double> metric = ResultView(report).number(objective_.metric);
+  if (metric) trial.metric = metric;
 }
 
 namespace {

@@ -58,8 +58,15 @@ std::string result_cell(const Value& result, const Trial& trial, const std::stri
 // Names of the metric columns, in their order.
 std::vector<std::string> metric_columns(const ExperimentStatus& status,
                                         const ReporterOptions& options,
-                                        const std::vector<std::string>& reported) {
+                                        const std::vector<std::string>& reported_last) {
   if (!options.metrics.empty()) return options.metrics;
+  std::vector<std::string> reported = reported_last;
+  const std::string& metric = status.options.metric;
+  const bool has_metric = std::any_of(status.trials.begin(), status.trials.end(),
+                                      [](const Trial& trial) { return trial.metric.has_value(); });
+  if (has_metric && std::find(reported.begin(), reported.end(), metric) == reported.end()) {
+    reported.push_back(metric);
+  }
   std::vector<std::string> columns;
   for (const char* usual : {"mean_accuracy", "mean_loss"}) {
     if (std::find(reported.begin(), reported.end(), usual) != reported.end()) {
@@ -157,7 +164,11 @@ void add_metrics(const ExperimentStatus& status, const std::vector<std::string>&
   for (const Trial* trial : rows) {
     const Value result = last_result_of(*trial);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      columns[first + i].cells.push_back(result_cell(result, *trial, paths[i]));
+      std::string cell = result_cell(result, *trial, paths[i]);
+      if (cell.empty() && trial->metric && paths[i] == status.options.metric) {
+        cell = cell_text(Value(*trial->metric));  // reported before, as not every result has one
+      }
+      columns[first + i].cells.push_back(std::move(cell));
     }
   }
 }

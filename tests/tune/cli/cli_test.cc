@@ -276,6 +276,17 @@ TEST_CASE("results and best read a finished experiment in every form") {
   CHECK_HAS(unknown.err, "los");
 }
 
+TEST_CASE("a metric that the last result lacks is shown as it was last reported") {
+  const Shell shell;
+  write_finished(shell);
+  shell.write("e/2f1e0_00000/result.json",
+              "{\"loss\":0.9,\"training_iteration\":1,\"done\":false}\n"
+              "{\"loss\":0.25,\"training_iteration\":2,\"done\":false}\n"
+              "{\"speed\":3,\"training_iteration\":3,\"done\":true}\n");
+  CHECK_HAS(shell.tune({"best", "e"}).out, "\nloss was last reported at iteration 2: 0.25\n");
+  CHECK_HAS(shell.tune({"results", "e"}).out, "2f1e0_00000  TERMINATED  3                   0.25");
+}
+
 TEST_CASE("resuming a finished experiment starts nothing and still gives the best configuration") {
   const Shell shell;
   write_finished(shell);

@@ -130,6 +130,18 @@ TEST_CASE("going back to a checkpoint voids later results and brings its own bac
   CHECK(heard.records == std::vector<std::string>{"added", "cut to 0", "changed", "cut to 2"});
 }
 
+TEST_CASE("a trial keeps the newest metric while later results have none") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 2);
+  Trial& trial = book.add(no_config(), {});
+  book.take_result(trial, result_of(trial, 1, 0.1));
+  Reported other = result_of(trial, 2, 0);
+  other.result = pack(Value{{"loss", 0.7}});
+  book.take_result(trial, other);
+  CHECK(trial.metric == 0.1);
+  CHECK(book.best() == trial.number);
+}
+
 TEST_CASE("the best trial has the best finite metric, the first of equals") {
   for (const Mode mode : {Mode::kMax, Mode::kMin}) {
     Heard heard;

@@ -43,6 +43,22 @@ TEST_CASE("what is searched within options has columns, empty where it is not ac
   CHECK(asked[3].find(R"( {"kind":"adam"} |)") != std::string::npos);
 }
 
+TEST_CASE("the metric of a trial whose last result has none is the newest it reported") {
+  std::deque<Trial> trials(1);
+  trials[0].config = pack(Config{});
+  trials[0].last = Reported();
+  trials[0].last->result = pack(Value{{"loss", 0.5}});
+  trials[0].metric = 0.25;
+  RunOptions options;
+  options.metric = "acc";
+  const std::string trainable = "T";
+  const ExperimentStatus status{
+      .options = options, .trainable = trainable, .experiment_id = "x", .trials = trials};
+  const auto lines = render_table(status, {&trials[0]}, {}, {"loss"}, 0);
+  CHECK(lines[0].ends_with("| loss |  acc |"));
+  CHECK(lines[2].ends_with("|  0.5 | 0.25 |"));
+}
+
 TEST_CASE("the node of a trial is shown when there are several") {
   std::deque<Trial> trials(2);
   for (Trial& trial : trials) trial.config = pack(Config{{"lr", 0.5}});

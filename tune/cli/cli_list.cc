@@ -56,9 +56,8 @@ std::vector<ExperimentHead> heads_in(const fs::path& storage) {
 void find_best_trial(const Analysis& analysis, Listed& listed) try {
   if (analysis.metric().empty()) return;
   const TrialSummary best = analysis.best_trial();
-  const auto value = last_result_line(best.directory).number(analysis.metric());
-  if (!value) return;
-  listed.best = *value;
+  const auto last = last_result_line(best.directory).number(analysis.metric());
+  listed.best = last ? *last : best.newest_with(analysis.metric()).get<double>(analysis.metric());
   listed.best_trial = best.id;
 } catch (const Error&) {
 }

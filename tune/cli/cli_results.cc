@@ -72,22 +72,10 @@ std::set<std::string> front_of(const Analysis& analysis) try {
   return {};
 }
 
-// The newest result that has the metric as a number, where the last one has none.
-std::optional<Result> earlier_with(const TrialSummary& trial, const Result& last,
-                                   const std::string& metric) {
-  if (metric.empty() || last.find(metric) != nullptr) return std::nullopt;
-  std::vector<Result> results = trial.results();
-  const auto found = std::find_if(results.rbegin(), results.rend(), [&](const Result& result) {
-    const Value* value = result.find(metric);
-    return value != nullptr && value->is_number();
-  });
-  if (found == results.rend()) return std::nullopt;
-  return std::move(*found);
-}
-
+// The last result may have none.
 std::string metric_cell(const TrialSummary& trial, const Result& last, const std::string& metric) {
-  const std::optional<Result> earlier = earlier_with(trial, last, metric);
-  return cell(earlier ? earlier->find(metric) : last.find(metric));
+  const Value* value = last.find(metric);
+  return value != nullptr ? cell(value) : cell(trial.newest_with(metric).find(metric));
 }
 
 std::vector<Row> table_of(const Analysis& analysis, const std::vector<TrialSummary>& trials,
@@ -213,9 +201,10 @@ int best_command(const BestArguments& arguments) {
   }
   fmt::print("trial: {}\nconfig: {}\nresult: {}\n", best.id, best.config().dump(), result.dump());
   const std::string& judged_by = metric.empty() ? analysis.metric() : metric;
-  if (const std::optional<Result> earlier = earlier_with(best, result, judged_by)) {
+  if (result.find(judged_by) == nullptr) {
+    const Result newest = best.newest_with(judged_by);
     fmt::print("{} was last reported at iteration {}: {}\n", judged_by,
-               cell(earlier->find("training_iteration")), cell(earlier->find(judged_by)));
+               cell(newest.find("training_iteration")), cell(newest.find(judged_by)));
   }
   return 0;
 }

@@ -321,6 +321,15 @@ std::vector<Result> TrialSummary::results() const {
   return results;
 }
 
+Result TrialSummary::newest_with(std::string_view metric) const {
+  std::vector<Result> all = results();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Result& result) {
+    const Value* value = result.find(metric);
+    return value != nullptr && value->is_number();
+  });
+  return found == all.rend() ? Result() : std::move(*found);
+}
+
 std::vector<ScheduleEntry> TrialSummary::schedule() const {
   return read_schedule(directory.parent_path(), id);
 }

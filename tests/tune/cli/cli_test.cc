@@ -285,6 +285,7 @@ TEST_CASE("a metric that the last result lacks is shown as it was last reported"
               "{\"speed\":3,\"training_iteration\":3,\"done\":true}\n");
   CHECK_HAS(shell.tune({"best", "e"}).out, "\nloss was last reported at iteration 2: 0.25\n");
   CHECK_HAS(shell.tune({"results", "e"}).out, "2f1e0_00000  TERMINATED  3                   0.25");
+  CHECK_HAS(shell.tune({"ls", "."}).out, "loss=0.25");
 }
 
 TEST_CASE("resuming a finished experiment starts nothing and still gives the best configuration") {

@@ -34,7 +34,7 @@ Value describe(const TrialSummary& trial, const Result& result) {
 
 std::string cell(const Value* value) {
   if (value == nullptr) return {};
-  return value->is_string() ? value->string() : value->dump();
+  return one_line(value->is_string() ? value->string() : value->dump());
 }
 
 // The paths of the parameters of all trials, in the order they first appear.

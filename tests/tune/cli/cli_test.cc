@@ -286,6 +286,8 @@ TEST_CASE("a metric that the last result lacks is shown as it was last reported"
   CHECK_HAS(shell.tune({"best", "e"}).out, "\nloss was last reported at iteration 2: 0.25\n");
   CHECK_HAS(shell.tune({"results", "e"}).out, "2f1e0_00000  TERMINATED  3                   0.25");
   CHECK_HAS(shell.tune({"ls", "."}).out, "loss=0.25");
+  shell.write("e/2f1e0_00000/params.json", R"({"model":{"lr":"two\nlines"}})");
+  CHECK_HAS(shell.tune({"results", "e"}).out, "  two lines\n");
 }
 
 TEST_CASE("resuming a finished experiment starts nothing and still gives the best configuration") {

@@ -10,6 +10,8 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "core/strings.h"
+#include "schedulers/merit.h"
 #include "tune/search/presets.h"
 #include "tune/simulate/refusal.h"
 
@@ -83,6 +85,11 @@ double distance(const Places& a, const Places& b) {
   return sum;
 }
 
+// `place`: of the row's values.
+bool is_reported(const RecordedCurve& row, std::size_t place) {
+  return row.absent.empty() || !row.absent.at(place);
+}
+
 class TableCurve : public Curve {
  public:
   TableCurve(const RecordedCurve& row, std::size_t metrics) : row_(row), metrics_(metrics) {}
@@ -91,6 +98,9 @@ class TableCurve : public Curve {
   double seconds(std::uint64_t step) override { return row_.seconds.at(step - 1); }
   std::span<const double> values(std::uint64_t step) override {
     return std::span(row_.values).subspan((step - 1) * metrics_, metrics_);
+  }
+  bool reports(std::uint64_t step, std::size_t metric) const override {
+    return is_reported(row_, (step - 1) * metrics_ + metric);
   }
 
  private:
@@ -124,6 +134,9 @@ class TableTask : public Task {
   Reference reference(const Objective& objective) const override;
 
  private:
+  std::size_t last_step_with(const std::vector<std::size_t>& metrics,
+                             const RecordedCurve& row) const;
+
   RecordedTask recorded_;
   std::uint64_t steps_ = 0;
   std::vector<PlacedDomain> domains_;
@@ -149,8 +162,22 @@ std::unique_ptr<Curve> TableTask::begin(const Config& config, Given& given) cons
   return std::make_unique<TableCurve>(recorded_.rows[*nearest], recorded_.metrics.size());
 }
 
+// Counted from 1; 0: none reported them all.
+std::size_t TableTask::last_step_with(const std::vector<std::size_t>& metrics,
+                                      const RecordedCurve& row) const {
+  const std::size_t width = recorded_.metrics.size();
+  std::size_t step = row.seconds.size();
+  const auto has = [&](std::size_t metric) {
+    return is_reported(row, (step - 1) * width + metric);
+  };
+  while (step > 0 && !std::ranges::all_of(metrics, has)) --step;
+  return step;
+}
+
 Reference TableTask::reference(const Objective& objective) const {
   const std::size_t metric = find_metric(*this, objective.metric);
+  std::vector<std::size_t> needed;
+  for (const std::string& name : metrics_of(objective)) needed.push_back(find_metric(*this, name));
   const double sign = objective.mode == Mode::kMax ? 1 : -1;
   const std::size_t width = recorded_.metrics.size();
   // Larger is better.
@@ -165,13 +192,18 @@ Reference TableTask::reference(const Objective& objective) const {
   std::vector<double> seconds;
   double best = kWorstEnd;
   for (const RecordedCurve& row : recorded_.rows) {
-    const std::size_t steps = row.seconds.size();
-    last.push_back(worth(row, steps - 1));
-    const std::size_t first = recorded_.is_best_of_all_steps ? 0 : steps - 1;
-    for (std::size_t step = first; step < steps; ++step) best = std::max(best, worth(row, step));
     double whole = 0;
     for (const double step : row.seconds) whole += step;
     seconds.push_back(whole);
+    const std::size_t steps = last_step_with(needed, row);
+    if (steps == 0) continue;  // it was ended before its first value
+    last.push_back(worth(row, steps - 1));
+    const std::size_t first = recorded_.is_best_of_all_steps ? 0 : steps - 1;
+    for (std::size_t step = first; step < steps; ++step) best = std::max(best, worth(row, step));
+  }
+  if (last.empty()) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{}: no step reported all of {}", recorded_.name,
+                                                  join(metrics_of(objective), ", ")));
   }
   Reference reference;
   reference.optimum = sign * best;

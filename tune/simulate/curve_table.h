@@ -18,9 +18,11 @@ namespace tune {
 struct RecordedCurve {
   std::string label;  // of the row, to be shown
   Config config;
-  std::vector<double> values;   // step after step, one a metric each
+  std::vector<double> values;   // step after step, one a metric each; NaN where it is absent
   std::vector<double> seconds;  // of each step
   bool is_whole = true;         // false: it was ended early
+  // As values: whether the step did not report that metric. Empty: each step reported all.
+  std::vector<bool> absent = {};
 };
 
 struct RecordedTask {
@@ -29,7 +31,7 @@ struct RecordedTask {
   std::vector<TaskMetric> metrics;
   std::vector<RecordedCurve> rows;
   // Whether the optimum is the best value of any step, as the best so far of a sweep is; no regret
-  // is below 0 then. Else it is that of last steps alone, as of surrogates: figures of bench/ on
+  // is below 0 then. Else it is that of last values alone, as of surrogates: figures of bench/ on
   // tables are by it.
   bool is_best_of_all_steps = false;
 };

@@ -37,8 +37,11 @@ class Curve {
   virtual std::uint64_t length() const = 0;
   virtual bool is_whole() const { return true; }
   virtual double seconds(std::uint64_t step) = 0;  // that the step takes; above 0
-  // One value a metric, valid until the next call. NaN where none was reported.
+  // One value a metric, valid until the next call; NaN for those that the step does not report.
   virtual std::span<const double> values(std::uint64_t step) = 0;
+  // Whether the step reports that metric, an index into the task's: validation may come every few
+  // steps. A training may report NaN, too.
+  virtual bool reports(std::uint64_t /*step*/, std::size_t /*metric*/) const { return true; }
 };
 
 // Fully trained configurations, by which regret is measured.

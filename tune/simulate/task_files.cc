@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -101,46 +102,60 @@ class ExperimentReader {
     task_.name = directory_.string();
     task_.space = read_spec(directory_).options.config;
     task_.is_best_of_all_steps = true;
-    for (const TrialSummary& trial : analysis_.trials()) add_metrics(trial.last_result());
+    for (const TrialSummary& trial : analysis_.trials()) add_row(trial);
     if (task_.metrics.empty()) {
       refuse(fmt::format("{}: no trial reported a number", directory_.string()));
     }
-    for (const TrialSummary& trial : analysis_.trials()) add_row(trial);
     std::size_t longest = 0;
     for (const RecordedCurve& row : task_.rows) longest = std::max(longest, row.seconds.size());
-    for (RecordedCurve& row : task_.rows) row.is_whole = row.seconds.size() == longest;
+    for (std::size_t i = 0; i < task_.rows.size(); ++i) {
+      task_.rows[i].is_whole = task_.rows[i].seconds.size() == longest;
+      fill(task_.rows[i], numbers_[i]);
+    }
     return std::move(task_);
   }
 
  private:
-  void add_metrics(const Result& result) {
-    for (const auto& [path, number] : numbers_of(result)) {
-      if (!places_.emplace(path, task_.metrics.size()).second) continue;
-      TaskMetric metric{path, {}};
-      if (path == analysis_.metric()) metric.mode = analysis_.mode();
-      task_.metrics.push_back(std::move(metric));
-    }
-  }
+  using Numbers = std::map<std::size_t, double>;  // of a step, by their metric's place
+
   void add_row(const TrialSummary& trial) {
     RecordedCurve row;
     row.label = trial.id;
     row.config = trial.config();
+    std::vector<Numbers>& steps = numbers_.emplace_back();
     for (const Result& result : trial.results()) {
-      const std::size_t begin = row.values.size();
-      row.values.resize(begin + task_.metrics.size(), std::nan(""));
-      for (const auto& [path, number] : numbers_of(result)) {
-        const auto place = places_.find(path);
-        if (place != places_.end()) row.values[begin + place->second] = number;
-      }
+      Numbers& step = steps.emplace_back();
+      for (const auto& [path, number] : numbers_of(result)) step[place_of(path)] = number;
       const double step_s = result.get_or("time_this_iter_s", 0.0);
       row.seconds.push_back(std::isfinite(step_s) && step_s > 0 ? step_s : 1e-9);
     }
     task_.rows.push_back(std::move(row));
   }
+  std::size_t place_of(const std::string& path) {
+    const auto [found, is_new] = places_.emplace(path, task_.metrics.size());
+    if (is_new) task_.metrics.push_back({path, mode_of(path)});
+    return found->second;
+  }
+  std::optional<Mode> mode_of(const std::string& path) const {
+    return path == analysis_.metric() ? std::optional(analysis_.mode()) : std::nullopt;
+  }
+  // All metrics are known now.
+  void fill(RecordedCurve& row, const std::vector<Numbers>& steps) const {
+    const std::size_t width = task_.metrics.size();
+    row.values.assign(steps.size() * width, std::nan(""));
+    row.absent.assign(row.values.size(), true);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      for (const auto& [place, number] : steps[i]) {
+        row.values[i * width + place] = number;
+        row.absent[i * width + place] = false;
+      }
+    }
+  }
 
   fs::path directory_;
   Analysis analysis_;
   RecordedTask task_;
+  std::vector<std::vector<Numbers>> numbers_;  // a row each, a step each
   std::map<std::string, std::size_t> places_;
 };
 

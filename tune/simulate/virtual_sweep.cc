@@ -33,8 +33,9 @@ struct Worker {
   Duration time_total{};
   Duration time_since_restore{};
   // Of the steps since it last waited that keep the constraints: of one metric the best value, of
-  // several those of the last step.
-  std::vector<double> counts;
+  // several those of the last step that reported all: empty when it breaks them. Nothing: there was
+  // no such step.
+  std::optional<std::vector<double>> counts;
 };
 
 class VirtualSweep {
@@ -47,6 +48,8 @@ class VirtualSweep {
         objective_(objective_of(spec)),
         goals_(goals_of(objective_)) {
     for (const Goal& goal : goals_) places_.push_back(find_metric(task, goal.metric));
+    for (const std::string& name : metrics_of(objective_))
+      needed_.push_back(find_metric(task, name));
   }
 
   VirtualRun run();
@@ -78,8 +81,8 @@ class VirtualSweep {
   Worker* running(TrialNumber trial, AttemptNumber attempt);
   void plan_step(TrialNumber trial, const Worker& worker, double extra_steps);
   void step(TrialNumber trial, Worker& worker);
-  Reported report_of(TrialNumber trial, const Worker& worker, std::span<const double> values) const;
-  void weigh(Worker& worker, std::span<const double> values) const;
+  Reported report_of(TrialNumber trial, const Worker& worker) const;
+  void weigh(Worker& worker) const;
   void count(TrialNumber trial, Worker& worker);
   bool is_better(double value, double than) const {
     return goals_[0].mode == Mode::kMin ? value < than : value > than;
@@ -94,6 +97,7 @@ class VirtualSweep {
   Objective objective_;
   std::vector<Goal> goals_;
   std::vector<std::size_t> places_;  // of the goals' metrics
+  std::vector<std::size_t> needed_;  // of those, and of the constraints'
   Task::Given given_;
   ExperimentTime now_{};
   std::deque<Event> told_;
@@ -253,12 +257,11 @@ void VirtualSweep::plan_step(TrialNumber trial, const Worker& worker, double ext
 void VirtualSweep::step(TrialNumber trial, Worker& worker) {
   ++worker.iteration;
   ++run_.steps;
-  const std::span<const double> values = worker.curve->values(worker.iteration);
   const Duration took =
       std::max(from_seconds(worker.curve->seconds(worker.iteration)), Duration(1));
   worker.time_total += took;
   worker.time_since_restore += took;
-  Reported report = report_of(trial, worker, values);
+  Reported report = report_of(trial, worker);
   report.time_this_iter = took;
   const bool is_at_end = worker.iteration == worker.curve->length();
   const bool is_stopped =
@@ -267,7 +270,7 @@ void VirtualSweep::step(TrialNumber trial, Worker& worker) {
   report.waiting = !report.final && reaches(report, worker.until);
   if (is_at_end && !is_stopped && !worker.curve->is_whole()) ++run_.ends_of_record;
 
-  weigh(worker, values);
+  weigh(worker);
   if (report.final || report.waiting) count(trial, worker);
   tell(report);
   if (report.final) {
@@ -277,8 +280,7 @@ void VirtualSweep::step(TrialNumber trial, Worker& worker) {
   }
 }
 
-Reported VirtualSweep::report_of(TrialNumber trial, const Worker& worker,
-                                 std::span<const double> values) const {
+Reported VirtualSweep::report_of(TrialNumber trial, const Worker& worker) const {
   Reported report;
   report.trial = trial;
   report.attempt = worker.attempt;
@@ -286,9 +288,14 @@ Reported VirtualSweep::report_of(TrialNumber trial, const Worker& worker,
   report.iterations_since_restore = worker.iteration - worker.restored;
   report.time_total = worker.time_total;
   report.time_since_restore = worker.time_since_restore;
-  PackWriter out;
-  out.map(values.size());
+  const std::span<const double> values = worker.curve->values(worker.iteration);
+  std::vector<std::size_t> reported;
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (worker.curve->reports(worker.iteration, i)) reported.push_back(i);
+  }
+  PackWriter out;
+  out.map(reported.size());
+  for (const std::size_t i : reported) {
     out.text(task_.metrics()[i].name);
     out.number(values[i]);
   }
@@ -296,25 +303,30 @@ Reported VirtualSweep::report_of(TrialNumber trial, const Worker& worker,
   return report;
 }
 
-void VirtualSweep::weigh(Worker& worker, std::span<const double> values) const {
+void VirtualSweep::weigh(Worker& worker) const {
+  const auto is_reported = [&](std::size_t metric) {
+    return worker.curve->reports(worker.iteration, metric);
+  };
+  if (!std::ranges::all_of(needed_, is_reported)) return;
+  const std::span<const double> values = worker.curve->values(worker.iteration);
   std::vector<double> found;
   for (const std::size_t place : places_) found.push_back(values[place]);
   const bool counts = std::ranges::all_of(found, [](double one) { return std::isfinite(one); }) &&
                       keeps_constraints(objective_, task_.metrics(), values);
   if (goals_.size() > 1) {
     worker.counts = counts ? std::move(found) : std::vector<double>();
-  } else if (counts && (worker.counts.empty() || is_better(found[0], worker.counts[0]))) {
+  } else if (counts && (!worker.counts || is_better(found[0], worker.counts->front()))) {
     worker.counts = std::move(found);
   }
 }
 
 void VirtualSweep::count(TrialNumber trial, Worker& worker) {
-  std::vector<double> values = std::exchange(worker.counts, {});
+  std::optional<std::vector<double>> values = std::exchange(worker.counts, std::nullopt);
+  if (!values) return;
   if (goals_.size() > 1) {
-    run_.points.push_back({tune::seconds(now_), ended_, trial, std::move(values)});
-  } else if (!values.empty() &&
-             (run_.best.empty() || is_better(values[0], run_.best.back().value))) {
-    run_.best.push_back({tune::seconds(now_), ended_, values[0]});
+    run_.points.push_back({tune::seconds(now_), ended_, trial, std::move(*values)});
+  } else if (run_.best.empty() || is_better(values->front(), run_.best.back().value)) {
+    run_.best.push_back({tune::seconds(now_), ended_, values->front()});
   }
 }
 

@@ -9,10 +9,11 @@
 //
 // Proposals of a searcher that takes time for them are made at once, and take no virtual time.
 //
-// A step is known when its worker reports it. Values of steps that break the sweep's constraints do
-// not count. The best of the others counts from the next moment at which the worker waits for a
-// verdict or ends: until then a user would have to stop the training to get it. Of several
-// objectives no value of a trial is the best, and its last ones count, as in Analysis::pareto.
+// A step is known when its worker reports it, without the metrics that it did not report. Values of
+// steps that break the sweep's constraints do not count. The best of the others counts from the
+// next moment at which the worker waits for a verdict or ends: until then a user would have to stop
+// the training to get it. Of several objectives no value of a trial is the best, and those of its
+// last step that reported all of them count, as in Analysis::pareto.
 // Pausing and saving take no time; each launch may cost some steps' time.
 #pragma once
 

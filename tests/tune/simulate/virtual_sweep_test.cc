@@ -286,6 +286,54 @@ std::unique_ptr<Task> table() {
   return table_task(std::move(recorded));
 }
 
+// Four steps that report x; unless `always`, the odd ones do without it.
+std::unique_ptr<Task> sparse_table(bool always) {
+  RecordedTask recorded{"sparse", {{"x", uniform(0, 9)}}, {{"m", Mode::kMax}}, {}};
+  for (const double x : {4.0, 3.0, 2.0, 1.0}) {
+    RecordedCurve row{"", {{"x", x}}, {std::nan(""), x, std::nan(""), x}, {1.0, 1.0, 1.0, 1.0}};
+    if (!always) row.absent = {true, false, true, false};
+    recorded.rows.push_back(std::move(row));
+  }
+  return table_task(std::move(recorded));
+}
+
+TEST_CASE("a step without the metric is not judged: asha waits for the next one that has it") {
+  RunOptions options;
+  options.config = {{"x", grid_search({4, 3, 2, 1})}};
+  options.scheduler = asha({.max_t = 4, .reduction_factor = 2, .rule = AshaRule::kTop});
+  using Steps = std::map<std::uint64_t, std::uint64_t>;
+  // The rungs are 1, 2 and 4. 4 is the best of one at each; the others are worse at step 2, where
+  // rung 1 is made good.
+  const VirtualRun sparse = play(sweep_of(options), *sparse_table(false), {.workers = 1});
+  CHECK(sparse.last_steps == Steps{{2, 3}, {4, 1}});
+  CHECK(sparse.best_at(sparse.seconds) == 4.0);
+  // A reported NaN is judged, as the worst there is.
+  CHECK(play(sweep_of(options), *sparse_table(true), {.workers = 1}).last_steps ==
+        Steps{{1, 3}, {4, 1}});
+}
+
+TEST_CASE("of several objectives a step that lacks one leaves the values as they were") {
+  // m is x at each step, ms is 10 x at the second of three alone.
+  RecordedTask recorded{"two", {{"x", uniform(0, 9)}}, {{"m", Mode::kMax}, {"ms", Mode::kMin}}, {}};
+  for (const double x : {1.0, 2.0}) {
+    const double nan = std::nan("");
+    RecordedCurve row{"", {{"x", x}}, {x, nan, x, 10 * x, x, nan}, {1.0, 1.0, 1.0}};
+    row.absent = {false, true, false, false, false, true};
+    recorded.rows.push_back(std::move(row));
+  }
+  const auto task = table_task(std::move(recorded));
+  RunOptions options;
+  options.config = {{"x", grid_search({1, 2})}};
+  options.objectives = {{"m", Mode::kMax}, {"ms", Mode::kMin}};
+  options.seed = 1;
+  std::vector<Complaint> complaints;
+  const ExperimentSpec spec = make_spec(options, "played", true, complaints);
+  REQUIRE(complaint_lines("", complaints) == "");
+  using Points = std::vector<std::vector<double>>;
+  CHECK(play(spec, *task, {.workers = 2}).points_at(3) == Points{{1, 10}, {2, 20}});
+  CHECK(task->reference({"ms", Mode::kMin}).median == 15);
+}
+
 TEST_CASE("under constraints only steps that keep them count, as does the reference") {
   // m is x at each step, ms is 10 x; of x 4 it is 90 at the last step, of x 8 it is 9 at the
   // second.

@@ -13,6 +13,7 @@
 #include "core/platform/files.h"
 #include "tune/results/analysis.h"
 #include "tune/results/experiment_folder.h"
+#include "tune/results/recorded_trials.h"
 #include "tune/results/result_text.h"
 #include "tune/simulate/curve_table.h"
 #include "tune/simulate/surrogate_task.h"
@@ -102,14 +103,18 @@ class ExperimentReader {
     task_.name = directory_.string();
     task_.space = read_spec(directory_).options.config;
     task_.is_best_of_all_steps = true;
-    for (const TrialSummary& trial : analysis_.trials()) add_row(trial);
+    const auto replaced = first_replaced(directory_);
+    for (const TrialSummary& trial : analysis_.trials()) {
+      const auto found = replaced.find(trial.id);
+      add_row(trial, found != replaced.end() ? &found->second : nullptr);
+    }
     if (task_.metrics.empty()) {
       refuse(fmt::format("{}: no trial reported a number", directory_.string()));
     }
     std::size_t longest = 0;
     for (const RecordedCurve& row : task_.rows) longest = std::max(longest, row.seconds.size());
     for (std::size_t i = 0; i < task_.rows.size(); ++i) {
-      task_.rows[i].is_whole = task_.rows[i].seconds.size() == longest;
+      task_.rows[i].is_whole &= task_.rows[i].seconds.size() == longest;
       fill(task_.rows[i], numbers_[i]);
     }
     return std::move(task_);
@@ -118,12 +123,15 @@ class ExperimentReader {
  private:
   using Numbers = std::map<std::size_t, double>;  // of a step, by their metric's place
 
-  void add_row(const TrialSummary& trial) {
+  // What came before a replacement: after it the curve is of another model and configuration.
+  void add_row(const TrialSummary& trial, const FirstReplaced* replaced) {
     RecordedCurve row;
     row.label = trial.id;
-    row.config = trial.config();
+    row.config = replaced != nullptr ? replaced->before : trial.config();
+    row.is_whole = replaced == nullptr;
     std::vector<Numbers>& steps = numbers_.emplace_back();
     for (const Result& result : trial.results()) {
+      if (replaced != nullptr && steps.size() == replaced->iteration) break;
       Numbers& step = steps.emplace_back();
       for (const auto& [path, number] : numbers_of(result)) step[place_of(path)] = number;
       const double step_s = result.get_or("time_this_iter_s", 0.0);

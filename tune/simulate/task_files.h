@@ -15,9 +15,10 @@ namespace tune {
 // Throws Error (kBadInput) when there is none, or when one cannot be read, naming it.
 std::vector<std::unique_ptr<Task>> tasks_in(const std::filesystem::path& directory);
 
-// An earlier experiment: its trials with what they reported and the time each step took. Its
-// metrics are the numbers that they reported; the longest curves are taken for whole. Throws Error
-// (kBadInput) when it is not an experiment's folder, or no trial reported a number.
+// An earlier experiment: its trials with what they reported and the time each step took; of a trial
+// that a scheduler replaced, what came before. Its metrics are the numbers that they reported; the
+// longest curves are taken for whole. Throws Error (kBadInput) when it is not an experiment's
+// folder, or no trial reported a number.
 std::unique_ptr<Task> task_of_experiment(const std::filesystem::path& directory);
 
 }  // namespace tune

@@ -64,5 +64,45 @@ TEST_CASE("a reported NaN is not an absent metric") {
   CHECK(curve->reports(2, find_metric(*task, "loss")));
 }
 
+TEST_CASE("of a trial that was replaced, only what came before the first replacement is played") {
+  const Shell shell;
+  RecordedFolder folder(shell, "e", kOneParameter);
+  const auto replaced = [&](const std::string& id, int iteration, double before, double after) {
+    folder.tell(Value{{"event", "replaced"},
+                      {"trial", id},
+                      {"iteration", iteration},
+                      {"old", Value{{"x", before}}},
+                      {"new", Value{{"x", after}}}});
+  };
+  folder.add({{"x", 4.0}}, {0.9, 0.8, 0.7, 0.6});
+  const std::string twice = folder.add({{"x", 4.5}}, {2, 1.5, 0.65, 0.5});
+  replaced(twice, 2, 1.0, 3.5);
+  replaced(twice, 3, 3.5, 4.5);
+  const auto task = task_of_experiment(folder.path());
+  Task::Given given;
+  const auto near_its_newest = task->begin({{"x", 4.5}}, given);
+  CHECK(near_its_newest->values(1)[0] == 0.9);  // that of 4.0
+  CHECK(near_its_newest->is_whole());
+  const auto rest = task->begin({{"x", 4.5}}, given);
+  CHECK(rest->length() == 2);
+  CHECK(rest->values(2)[0] == 1.5);
+  CHECK_FALSE(rest->is_whole());
+  CHECK(task->reference({"loss", Mode::kMin}).optimum == 0.6);
+}
+
+TEST_CASE("curves of replaced trials alone are not whole, however long they are") {
+  const Shell shell;
+  RecordedFolder folder(shell, "e", kOneParameter);
+  const std::string id = folder.add({{"x", 4.5}}, {2, 1.5, 0.65});
+  folder.tell(Value{{"event", "replaced"},
+                    {"trial", id},
+                    {"iteration", 2},
+                    {"old", Value{{"x", 1.0}}},
+                    {"new", Value{{"x", 4.5}}}});
+  const auto task = task_of_experiment(folder.path());
+  Task::Given given;
+  CHECK_FALSE(task->begin({{"x", 1.0}}, given)->is_whole());
+}
+
 }  // namespace
 }  // namespace tune

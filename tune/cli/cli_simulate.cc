@@ -78,12 +78,21 @@ Tasks tasks_for(const SimulateArguments& arguments) {
 }
 
 // The one asked for, else the task's first of which it knows what is better.
-TaskMetric default_metric(const Task& task, const std::string& asked) {
-  if (!asked.empty()) return task.metrics()[find_metric(task, asked)];
+std::string default_metric(const Task& task, const std::string& asked) {
+  if (!asked.empty()) return task.metrics()[find_metric(task, asked)].name;
   const auto known = std::find_if(
       task.metrics().begin(), task.metrics().end(),
       [](const TaskMetric& metric) { return metric.mode.has_value() && metric.name != "time"; });
-  return known == task.metrics().end() ? TaskMetric{} : *known;
+  return known == task.metrics().end() ? std::string() : known->name;
+}
+
+PlayedTask played_on(const Task& task, const std::string& metric, double budget_s) {
+  std::map<std::string, Mode> modes;
+  for (const auto& [name, mode] : task.metrics()) {
+    if (mode) modes[name] = *mode;
+  }
+  return {task.space(), default_metric(task, metric), std::move(modes),
+          budget_s};
 }
 
 // Found once for each metric of a task and constraints on it, unless they are given: a file with a
@@ -133,8 +142,7 @@ ExperimentSpec read_sweep(const std::string& sweep, const SimulateArguments& arg
   for (const std::string& set : arguments.sets) {
     parse_set(set, options.overrides, options.complaints);
   }
-  const TaskMetric metric = default_metric(task, arguments.metric);
-  options.played = PlayedTask{task.space(), metric.name, metric.mode, budget_s};
+  options.played = played_on(task, arguments.metric, budget_s);
   ExperimentSpec spec = spec_from_yaml_file(sweep, std::move(options));
   if (!spec.options.seed) spec.options.seed = 0;
   const Objective objective = objective_of(spec);

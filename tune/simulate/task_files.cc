@@ -145,7 +145,10 @@ class ExperimentReader {
     return found->second;
   }
   std::optional<Mode> mode_of(const std::string& path) const {
-    return path == analysis_.metric() ? std::optional(analysis_.mode()) : std::nullopt;
+    if (path == analysis_.metric()) return analysis_.mode();
+    const auto goal = std::ranges::find(analysis_.objectives(), path, &Goal::metric);
+    if (goal == analysis_.objectives().end()) return std::nullopt;
+    return goal->mode;
   }
   // All metrics are known now.
   void fill(RecordedCurve& row, const std::vector<Numbers>& steps) const {

@@ -83,6 +83,7 @@ class SweepReader {
   fs::path base_of(const char* key) const;
   void take_command();
   void play(const PlayedTask& task);
+  void take_modes(const std::map<std::string, Mode>& modes);
   void make();
   void add_new(std::vector<Complaint> found);
   void check_node();
@@ -228,13 +229,25 @@ void SweepReader::play(const PlayedTask& task) {
   const Config& scheduler = run_.scheduler.parameters();
   const bool has_metric =
       !run_.metric.empty() || !run_.objectives.empty() || scheduler.contains("metric");
-  if (!has_metric) {
-    run_.metric = task.metric;
-    if (!run_.mode && !scheduler.contains("mode")) run_.mode = task.mode;
-  }
+  if (!has_metric) run_.metric = task.metric;
+  take_modes(task.modes);
   const double own_s = run_.time_budget_s;
   if (task.budget_s > 0 && (own_s == 0 || own_s > task.budget_s)) {
     run_.time_budget_s = task.budget_s;
+  }
+}
+
+// For metrics whose mode the sweep leaves out.
+void SweepReader::take_modes(const std::map<std::string, Mode>& modes) {
+  const Config& scheduler = run_.scheduler.parameters();
+  const Value* own = scheduler.find("metric");
+  const auto known = modes.find(own != nullptr && own->is_string() ? own->string() : run_.metric);
+  if (known != modes.end() && !run_.mode && !scheduler.contains("mode")) run_.mode = known->second;
+  for (std::size_t i = 0; i < run_.objectives.size(); ++i) {
+    Goal& goal = run_.objectives[i];
+    const Value& given = tree_.value.at("objectives").list()[i];
+    const auto found = modes.find(goal.metric);
+    if (found != modes.end() && !given.contains("mode")) goal.mode = found->second;
   }
 }
 

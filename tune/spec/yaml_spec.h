@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +15,10 @@ namespace tune {
 
 // The stand-in for the trainable of a sweep that is only played.
 struct PlayedTask {
-  SearchSpace space;        // of a sweep without config
-  std::string metric;       // of one without metric, with the mode
-  std::optional<Mode> mode;
-  double budget_s = 0;      // of one without time_budget_s, or with more; 0: none
+  SearchSpace space;                  // of a sweep without config
+  std::string metric;                 // of one without metric
+  std::map<std::string, Mode> modes;  // of metrics that the sweep names without a mode
+  double budget_s = 0;                // of one without time_budget_s, or with more; 0: none
 };
 
 struct SweepOptions {

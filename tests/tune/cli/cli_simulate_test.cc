@@ -197,6 +197,39 @@ TEST_CASE("simulate refuses what it cannot play, and says why") {
   CHECK_HAS(misfits, "config/batch_size: is missing");
 }
 
+TEST_CASE("a metric that is named without a mode has that of the task") {
+  const Shell shell;
+  shell.write("time.yaml", "num_samples: 2\nmetric: time\n");
+  shell.write("max.yaml", "num_samples: 2\nmetric: time\nmode: max\n");
+  shell.write("asha.yaml", "num_samples: 2\nscheduler: {asha: {metric: time, max_t: 9}}\n");
+  shell.write("several.yaml",
+              "num_samples: 2\nobjectives: [{metric: time}, {metric: val_accuracy}]\n");
+  shell.write("most.yaml",
+              "num_samples: 2\nobjectives: [{metric: time, mode: max}, {metric: val_accuracy}]\n");
+  const auto run = [&](const char* sweep) {
+    const Ended ended = shell.tune({"simulate", sweep, "--tasks", tasks().c_str(), "--task",
+                                    "tiny_curves/12", "--seeds", "1", "--json"});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    return parse_json(ended.out, sweep);
+  };
+  const auto is_min = [&](const char* sweep) {
+    return run(sweep).get<double>("optimum") < run(sweep).get<double>("median");
+  };
+  CHECK(is_min("time.yaml"));
+  CHECK_FALSE(is_min("max.yaml"));
+  CHECK(is_min("asha.yaml"));
+  const auto first_is_min = [&](const char* sweep) {
+    const Value found = run(sweep);
+    const auto optimum = found.get<std::vector<double>>("optimum");
+    const auto median = found.get<std::vector<double>>("median");
+    CHECK(optimum[1] > median[1]);
+    return optimum[0] < median[0];
+  };
+  CHECK(first_is_min("several.yaml"));
+  CHECK_FALSE(first_is_min("most.yaml"));
+}
+
 // Four trials of a finished experiment; the third was stopped after a step.
 void write_experiment(const Shell& shell) {
   RunOptions options;
@@ -258,6 +291,9 @@ TEST_CASE("an earlier experiment's trials are played under another scheduler") {
   shell.write("acc.yaml", "num_samples: 4\nmetric: acc\n");
   CHECK_HAS(shell.tune({"simulate", "acc.yaml", "--from", "e"}).err,
             "e has no metric 'acc': it has loss");
+  shell.write("turned.yaml", "num_samples: 4\nmetric: loss\n");  // the experiment's own mode
+  const Ended turned = shell.tune({"simulate", "turned.yaml", "--from", "e", "--json"});
+  CHECK(parse_json(turned.out, "the run").get<double>("optimum") == 0.125);
 }
 
 }  // namespace

@@ -104,5 +104,18 @@ TEST_CASE("curves of replaced trials alone are not whole, however long they are"
   CHECK_FALSE(task->begin({{"x", 1.0}}, given)->is_whole());
 }
 
+TEST_CASE("each of an experiment's objectives has the mode that it had there") {
+  const Shell shell;
+  RecordedFolder folder(shell, "e", kOneParameter, basic_variant(), 1, [](RunOptions& options) {
+    options.metric.clear();
+    options.mode.reset();
+    options.objectives = {{"loss", Mode::kMin}, {"minus", Mode::kMax}};
+  });
+  folder.add({{"x", 1.0}}, {0.5});
+  const auto task = task_of_experiment(folder.path());
+  CHECK(task->metrics()[find_metric(*task, "loss")].mode == Mode::kMin);
+  CHECK(task->metrics()[find_metric(*task, "minus")].mode == Mode::kMax);
+}
+
 }  // namespace
 }  // namespace tune

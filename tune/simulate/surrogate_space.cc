@@ -121,8 +121,7 @@ bool SurrogateParameter::holds(const Value& value) const {
            std::find(choices.begin(), choices.end(), value.string()) != choices.end();
   }
   if (!value.is_number()) return false;
-  const double number = value.as<double>();
-  return number >= low && number <= high;
+  return is_within(value.as<double>(), low, high);
 }
 
 SurrogateSpace::SurrogateSpace(const SurrogateTexts& texts) {

@@ -32,7 +32,7 @@ struct SurrogateParameter {
 
   Value at(double unit) const;
   Domain domain() const;
-  // Whether it can have this value.
+  // Whether it can have this value, by is_within.
   bool holds(const Value& value) const;
 };
 

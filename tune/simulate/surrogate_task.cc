@@ -60,7 +60,8 @@ Row row_of(const Surrogate& surrogate, const std::string& task, const Config& gi
                     fmt::format("{}: {}: {} is not from {} to {}", surrogate.name, name,
                                 value.dump(), parameter->low, parameter->high));
       }
-      row.numbers.push_back(static_cast<float>(value.as<double>()));
+      row.numbers.push_back(
+          static_cast<float>(std::clamp(value.as<double>(), parameter->low, parameter->high)));
     }
   }
   return row;

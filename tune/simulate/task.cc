@@ -49,9 +49,7 @@ std::string why_outside(const Value& value, const Extent& extent) {
     return fmt::format("{} is not one of the task's {}", value.dump(),
                        Value::make_list(extent.values).dump());
   }
-  if (value.is_number() && value.as<double>() >= extent.low && value.as<double>() <= extent.high) {
-    return {};
-  }
+  if (value.is_number() && is_within(value.as<double>(), extent.low, extent.high)) return {};
   return fmt::format("{} is not within the task's {} to {}", value.dump(), extent.low, extent.high);
 }
 
@@ -176,6 +174,11 @@ double median_of(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+bool is_within(double value, double low, double high) {
+  constexpr double kRounding = 1e-12;  // relative
+  return value >= low - kRounding * std::abs(low) && value <= high + kRounding * std::abs(high);
 }
 
 std::vector<Task::End> Task::ends(const std::vector<Config>& configs, std::size_t metric) const {

@@ -54,6 +54,10 @@ struct Reference {
 
 double median_of(std::vector<double> values);  // not empty
 
+// Whether a range holds it, both ends included, but for the rounding of these: YAHPO Gym has
+// 0.00010000000000000009 for 1e-4.
+bool is_within(double value, double low, double high);
+
 class Task {
  public:
   virtual ~Task() = default;

@@ -73,6 +73,19 @@ TEST_CASE("a curve is what the network says of epochs 2 to the last, at the pace
   CHECK(curve->is_whole());
 }
 
+TEST_CASE("a bound of the space is of the space, however it was rounded") {
+  const auto tasks = tasks_from("tiny_curves");
+  Task::Given given;
+  Config config = kConfig;
+  const auto at = [&](double momentum) {
+    config.set("momentum", momentum);
+    return tasks[0]->begin(config, given)->values(9)[1];
+  };
+  CHECK(at(0.1 * (1 - 1e-15)) == at(0.1));
+  CHECK(at(0.99 * (1 + 1e-15)) == at(0.99));
+  CHECK_HAS(refusal([&] { at(0.0999); }), "momentum: 0.0999 is not from 0.1 to 0.99");
+}
+
 TEST_CASE("a parameter that is not active counts for nothing") {
   const auto tasks = tasks_from("tiny_conditional");
   Task::Given given;
@@ -239,6 +252,13 @@ TEST_CASE("a space fits when it asks for what the task can answer") {
     const auto found_there = misfits(space, *conditional[0]);
     return found_there.empty() ? "" : found_there.front().message;
   };
+  // The rounding of a bound, as of YAHPO Gym's 0.00010000000000000009.
+  CHECK(complaints({{"batch_size", 16},
+                    {"learning_rate", uniform(0.0001 * (1 - 1e-15), 0.1 * (1 + 1e-15))},
+                    {"momentum", 0.9}})
+            .empty());
+  CHECK_HAS(complaints({{"batch_size", 16}, {"learning_rate", 0.0000999}, {"momentum", 0.9}}),
+            "learning_rate: ");
   CHECK(booster(choice({"gbtree"})).empty());
   CHECK_HAS(booster(choice({"gbtree", "dart"})),
             "\"dart\" is not one of the task's [\"gblinear\",\"gbtree\"]");

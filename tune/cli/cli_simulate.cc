@@ -91,7 +91,7 @@ PlayedTask played_on(const Task& task, const std::string& metric, double budget_
   for (const auto& [name, mode] : task.metrics()) {
     if (mode) modes[name] = *mode;
   }
-  return {task.space(), default_metric(task, metric), std::move(modes),
+  return {without_functions(task.space()), default_metric(task, metric), std::move(modes),
           budget_s};
 }
 

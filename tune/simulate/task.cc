@@ -115,6 +115,7 @@ class Comparison {
       if (space.find(member.key) != nullptr) continue;
       const SearchSpace missing = {{member.key, member.value}};
       for (const auto& [below, domain] : missing.domains()) {
+        if (domain->is_function()) continue;
         complain(path + below,
                  fmt::format("is missing: {} has it as {}", task_, domain->describe().dump()));
       }
@@ -179,6 +180,21 @@ double median_of(std::vector<double> values) {
 bool is_within(double value, double low, double high) {
   constexpr double kRounding = 1e-12;  // relative
   return value >= low - kRounding * std::abs(low) && value <= high + kRounding * std::abs(high);
+}
+
+SearchSpace without_functions(const SearchSpace& space) {
+  if (space.is_map()) {
+    SearchSpace kept;
+    for (const SpaceMember& member : space.members()) {
+      const bool is_function = member.value.is_domain() && member.value.domain().is_function();
+      if (!is_function) kept.set(member.key, without_functions(member.value));
+    }
+    return kept;
+  }
+  if (!space.is_domain() || space.domain().conditional() == nullptr) return space;
+  std::vector<SearchSpace> options;
+  for (const SearchSpace& option : options_of(space)) options.push_back(without_functions(option));
+  return choice(std::move(options));
 }
 
 std::vector<Task::End> Task::ends(const std::vector<Config>& configs, std::size_t metric) const {

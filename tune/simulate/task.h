@@ -103,13 +103,17 @@ double median_of_kept(const Objective& objective, const std::string& task,
 // Of a training that breaks the constraints, or ends with no finite value.
 inline constexpr double kWorstEnd = std::numeric_limits<double>::lowest();
 
+// The space but for what functions (sample_from) give. They are their program's and cannot be
+// called here; what they give follows from the other values.
+SearchSpace without_functions(const SearchSpace& space);
+
 // The index of a metric by its name. Throws Error (kBadInput) that names those there are.
 std::size_t find_metric(const Task& task, const std::string& name);
 
 // A sweep's searched parts without an answer in the task, as (key path, why); empty: it fits. Each
 // parameter of the task is there, as a domain within its range or as a constant in it, and no other
-// is searched. Of options that hold parameters the sweep may have some, by their constants. The
-// flat space does as well.
+// is searched. What a function gives may be missing. Of options that hold parameters the sweep may
+// have some, by their constants. The flat space does as well.
 std::vector<SpaceComplaint> misfits(const SearchSpace& space, const Task& task);
 
 }  // namespace tune

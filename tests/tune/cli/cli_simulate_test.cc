@@ -231,13 +231,13 @@ TEST_CASE("a metric that is named without a mode has that of the task") {
 }
 
 // Four trials of a finished experiment; the third was stopped after a step.
-void write_experiment(const Shell& shell) {
+void write_experiment(const Shell& shell, const SearchSpace& space = {{"lr", uniform(0, 1)}}) {
   RunOptions options;
   options.name = "e";
   options.metric = "loss";
   options.mode = Mode::kMin;
   options.seed = 3;
-  options.config = {{"lr", uniform(0, 1)}};
+  options.config = space;
   options.stop = {{"training_iteration", 2}};
   std::vector<Complaint> complaints;
   const ExperimentSpec spec = make_spec(options, "T", false, complaints);
@@ -294,6 +294,23 @@ TEST_CASE("an earlier experiment's trials are played under another scheduler") {
   shell.write("turned.yaml", "num_samples: 4\nmetric: loss\n");  // the experiment's own mode
   const Ended turned = shell.tune({"simulate", "turned.yaml", "--from", "e", "--json"});
   CHECK(parse_json(turned.out, "the run").get<double>("optimum") == 0.125);
+}
+
+TEST_CASE("what sample_from gave follows from the rest, and may be left out") {
+  const Shell shell;
+  const auto twice = [](const Config& config) { return Value(2 * config.get<double>("lr")); };
+  write_experiment(shell, {{"lr", uniform(0, 1)},
+                           {"w", sample_from(twice)},
+                           {"o", choice({{{"k", "a"}, {"y", sample_from(twice)}}, {{"k", "b"}}})}});
+  shell.write("none.yaml", "num_samples: 4\n");
+  shell.write("own.yaml",
+              "num_samples: 4\nconfig: {lr: {uniform: [0, 1]}, o: {choice: [{k: a}, {k: b}]}}\n");
+  for (const char* sweep : {"none.yaml", "own.yaml"}) {
+    const Ended ended = shell.tune({"simulate", sweep, "--from", "e", "--json"});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    CHECK(parse_json(ended.out, sweep).get<int>("trials") == 4);
+  }
 }
 
 }  // namespace

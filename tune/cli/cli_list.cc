@@ -1,6 +1,7 @@
 // tune ls.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,8 +14,11 @@
 #include "core/platform/system_clock.h"
 #include "tune/cli/cli_orders.h"
 #include "tune/results/analysis.h"
+#include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_head.h"
 #include "tune/results/result_lines.h"
+#include "tune/spec/objectives.h"
+#include "tune/spec/searcher_setup.h"
 
 namespace tune {
 
@@ -26,6 +30,7 @@ struct Listed {
   ExperimentHead head;
   std::string state;
   std::size_t trials = 0;
+  std::optional<std::uint64_t> total;  // that there will be; nothing: no end, or not known
   std::size_t over = 0;
   std::size_t errors = 0;
   std::optional<double> best;
@@ -62,6 +67,16 @@ void find_best_trial(const Analysis& analysis, Listed& listed) try {
 } catch (const Error&) {
 }
 
+// As `tune status`. Nothing for a searcher that only the experiment's program has.
+std::optional<std::uint64_t> total_of(const fs::path& directory) try {
+  const ExperimentSpec spec = read_spec(directory);
+  const auto searcher = spec.options.searcher.make();
+  searcher->configure(searcher_setup(spec, objective_of(spec.options)));
+  return searcher->total();
+} catch (const Error&) {
+  return std::nullopt;
+}
+
 Listed listed_of(ExperimentHead head) {
   Listed listed;
   listed.head = std::move(head);
@@ -70,6 +85,7 @@ Listed listed_of(ExperimentHead head) {
   try {
     const Analysis analysis = Analysis::load(listed.head.directory);
     listed.trials = analysis.trials().size();
+    listed.total = total_of(listed.head.directory);
     for (const TrialSummary& trial : analysis.trials()) {
       listed.over += is_over(trial.status) ? 1 : 0;
       listed.errors += trial.status == TrialStatus::kError ? 1 : 0;
@@ -102,6 +118,7 @@ std::string json_line(const Listed& one) {
   }
   line.set("state", one.state);
   line.set("trials", static_cast<std::uint64_t>(one.trials));
+  line.set("total", one.total ? Value(*one.total) : Value());
   line.set("over", static_cast<std::uint64_t>(one.over));
   line.set("errors", static_cast<std::uint64_t>(one.errors));
   line.set("num_samples", one.head.num_samples);
@@ -116,7 +133,8 @@ void print_row(const Listed& one, std::size_t width) {
   if (!one.head.problem.empty()) {
     return fmt::print("{:<{}}  {}\n", one.head.folder, width, one.head.problem);
   }
-  std::string trials = fmt::format("{}/{}", one.over, one.trials);
+  const std::uint64_t all = std::max<std::uint64_t>(one.trials, one.total.value_or(0));
+  std::string trials = fmt::format("{}/{}", one.over, all);
   if (one.errors > 0) trials += fmt::format(" ({} failed)", one.errors);
   const std::string best =
       one.best ? fmt::format("{}={:.6g}", one.head.metric, *one.best) : std::string("-");

@@ -10,6 +10,7 @@
 #include "core/refusal.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/cli/shell.h"
+#include "tune/results/recorded_folder.h"
 #include "tune/spec/experiment_spec.h"
 
 namespace tune {
@@ -288,6 +289,22 @@ TEST_CASE("a metric that the last result lacks is shown as it was last reported"
   CHECK_HAS(shell.tune({"ls", "."}).out, "loss=0.25");
   shell.write("e/2f1e0_00000/params.json", R"({"model":{"lr":"two\nlines"}})");
   CHECK_HAS(shell.tune({"results", "e"}).out, "  two lines\n");
+}
+
+TEST_CASE("ls counts trials against those that there will be") {
+  const Shell shell;
+  RecordedFolder killed(shell, "killed", {{"x", uniform(0, 1)}, {"y", grid_search({1, 2})}},
+                        basic_variant(), 20);
+  killed.add({{"x", 0.5}, {"y", 1}}, {0.9});
+  CHECK_HAS(shell.tune({"ls", "killed"}).out, "  1/40  ");
+  const Value line = parse_json(shell.tune({"ls", "killed", "--json"}).out, "a line");
+  CHECK(line.get<int>("trials") == 1);
+  CHECK(line.get<int>("total") == 40);
+  RecordedFolder endless(shell, "endless", {{"x", uniform(0, 1)}}, basic_variant(), -1,
+                         [](RunOptions& options) { options.time_budget_s = 60; });
+  endless.add({{"x", 0.5}}, {0.9});
+  CHECK_HAS(shell.tune({"ls", "endless"}).out, "  1/1  ");
+  CHECK(parse_json(shell.tune({"ls", "endless", "--json"}).out, "a line").at("total").is_null());
 }
 
 TEST_CASE("resuming a finished experiment starts nothing and still gives the best configuration") {

@@ -69,9 +69,8 @@ void BasicVariantSearcher::configure(const SearcherSetup& setup) {
   }
   num_samples_ = setup.num_samples;
   seed_ = setup.objective.seed;
-  presets_ = setup.points_to_evaluate;
   where_ = Where(setup.where, setup.space);
-  check_presets(setup.space, presets_, num_samples_);
+  presets_ = checked_presets(setup.space, setup.points_to_evaluate, num_samples_);
   sort_out(setup.space);
   plain_cells_ = cells_of(nullptr);
   preset_cells_.clear();

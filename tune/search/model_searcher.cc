@@ -51,8 +51,8 @@ void ModelSearcher::configure(const SearcherSetup& setup) {
 }
 
 void ModelSearcher::take_presets(const SearcherSetup& setup) {
-  const std::vector<Config>& given = setup.points_to_evaluate;
-  check_presets(setup.space, given, setup.num_samples);
+  const std::vector<Config> given =
+      checked_presets(setup.space, setup.points_to_evaluate, setup.num_samples);
   presets_.clear();
   for (std::size_t i = 0; i < given.size(); ++i) presets_.push_back(whole(given[i], i));
 }

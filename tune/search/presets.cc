@@ -1,7 +1,9 @@
 #include "tune/search/presets.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -97,6 +99,57 @@ class PresetCheck {
   std::size_t index_;
 };
 
+// ---- Types --------------------------------------------------------------------------------------
+
+// A number in the type of another one, where that changes it by nothing.
+Value in_type_of(const Value& own, const Value& value) {
+  if (own.type() == value.type() || !own.is_number() || !value.is_number()) return value;
+  const std::optional<std::int64_t> whole = whole_number(value);
+  if (!whole) return value;
+  if (own.type() == Value::Type::kInt) return *whole;
+  const Value number(static_cast<double>(*whole));
+  return whole_number(number) == whole ? number : value;
+}
+
+// The one of the values that is written in another way.
+Value as_one_of(const std::vector<Value>& values, const Value& value) {
+  if (std::ranges::find(values, value) != values.end()) return value;
+  const auto found =
+      std::ranges::find_if(values, [&](const Value& one) { return are_alike(one, value); });
+  return found != values.end() ? *found : value;
+}
+
+Value in_own_types(const SearchSpace& space, const Value& value);
+
+Value as_drawn(const Domain& domain, const Value& value) {
+  const Domain::Kind& kind = domain.kind();
+  if (std::holds_alternative<Domain::Integer>(kind)) return in_type_of(Value(0), value);
+  if (const auto* grid = std::get_if<Domain::Grid>(&kind)) return as_one_of(grid->values, value);
+  if (domain.is_function()) return value;
+  const auto* choice = std::get_if<Domain::Choice>(&kind);
+  if (choice == nullptr) return in_type_of(Value(0.0), value);
+  if (choice->spaces.empty()) return as_one_of(choice->values, value);
+  std::optional<Value> found;
+  for (const std::size_t option : fitting_options(*choice, value)) {
+    Value one = in_own_types(option_space(*choice, option), value);
+    if (found && *found != one) return value;  // what is drawn decides
+    found = std::move(one);
+  }
+  return found.value_or(value);
+}
+
+Value in_own_types(const SearchSpace& space, const Value& value) {
+  if (space.is_constant()) return in_type_of(space.constant(), value);
+  if (space.is_domain()) return as_drawn(space.domain(), value);
+  if (!value.is_map()) return value;
+  Value::Map map;
+  for (const auto& [key, below] : value.map()) {
+    const SearchSpace* node = space.find(key);
+    map.emplace_back(key, node != nullptr ? in_own_types(*node, below) : below);
+  }
+  return Value::make_map(std::move(map));
+}
+
 }  // namespace
 
 std::vector<std::size_t> fitting_options(const Domain::Choice& choice, const Value& value) {
@@ -107,10 +160,14 @@ std::vector<std::size_t> fitting_options(const Domain::Choice& choice, const Val
   return fitting;
 }
 
-void check_presets(const SearchSpace& space, const std::vector<Config>& presets,
-                   std::int64_t num_samples) {
-  for (std::size_t i = 0; i < presets.size(); ++i) PresetCheck(i).check_map(space, presets[i], {});
-  if (num_samples <= 0 || presets.size() <= static_cast<std::uint64_t>(num_samples)) return;
+std::vector<Config> checked_presets(const SearchSpace& space, const std::vector<Config>& presets,
+                                    std::int64_t num_samples) {
+  std::vector<Config> checked;
+  for (std::size_t i = 0; i < presets.size(); ++i) {
+    PresetCheck(i).check_map(space, presets[i], {});
+    checked.emplace_back(in_own_types(space, presets[i]));
+  }
+  if (num_samples <= 0 || presets.size() <= static_cast<std::uint64_t>(num_samples)) return checked;
   throw Error(ErrorCode::kBadInput,
               fmt::format("points_to_evaluate: {} configurations do not fit into num_samples {}: "
                           "raise num_samples to at least {}",

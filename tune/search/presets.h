@@ -15,11 +15,13 @@ namespace tune {
 // and where that has constants they are the same. Keys may be missing.
 std::vector<std::size_t> fitting_options(const Domain::Choice& choice, const Value& value);
 
-// Throws Error (kBadInput), naming point and key, when a value of a preset replaces neither a domain
-// nor a constant of the space, or a key is one that the preset's option of a choice does not have;
-// and when there are more than samples (-1: no end). Values may be others than the space has, but
-// for the constants within options.
-void check_presets(const SearchSpace& space, const std::vector<Config>& presets,
-                   std::int64_t num_samples);
+// The presets, numbers in the types that the space draws: 8.0 is 8 for a whole number and for a
+// choice of 8, and 1 is 1.0 for a float. What may become of one number by its option of a choice
+// stays as it is. Throws Error (kBadInput), naming point and key, when a value of a preset replaces
+// neither a domain nor a constant of the space, or a key is one that the preset's option of a choice
+// does not have; and when there are more than samples (-1: no end). Values may be others than the
+// space has, but for the constants within options.
+std::vector<Config> checked_presets(const SearchSpace& space, const std::vector<Config>& presets,
+                                    std::int64_t num_samples);
 
 }  // namespace tune

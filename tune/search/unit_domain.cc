@@ -23,15 +23,6 @@ std::int64_t size_of(const std::vector<Value>& values) {
   return static_cast<std::int64_t>(values.size());
 }
 
-// A number without a fraction that fits.
-std::optional<std::int64_t> whole_number(const Value& value) {
-  if (!value.is_number()) return std::nullopt;
-  if (value.type() == Value::Type::kInt) return value.integer();
-  const double number = value.number();
-  if (!(std::abs(number) < 0x1p63) || number != std::floor(number)) return std::nullopt;
-  return static_cast<std::int64_t>(number);
-}
-
 }  // namespace
 
 bool are_alike(const Value& a, const Value& b) {
@@ -43,6 +34,14 @@ bool are_alike(const Value& a, const Value& b) {
            const Value* other = b.find(member.key);
            return other != nullptr && are_alike(member.value, *other);
          });
+}
+
+std::optional<std::int64_t> whole_number(const Value& value) {
+  if (!value.is_number()) return std::nullopt;
+  if (value.type() == Value::Type::kInt) return value.integer();
+  const double number = value.number();
+  if (!(std::abs(number) < 0x1p63) || number != std::floor(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
 }
 
 UnitDomain::UnitDomain(Domain domain) : domain_(std::move(domain)) {

@@ -26,6 +26,9 @@ namespace tune {
 // Equal, whatever the order of keys and the spelling of numbers: 1 and 1.0.
 bool are_alike(const Value& a, const Value& b);
 
+// A number without a fraction that fits; nothing: it is something else.
+std::optional<std::int64_t> whole_number(const Value& value);
+
 // The coordinates of one value: those in [low, high) mean it, and `at` stands for it. In a
 // continuum all three are one.
 struct UnitCell {

@@ -47,6 +47,12 @@ TEST_CASE("constants and values outside the space may be given, and an option by
   CHECK(whole.get<double>("optimiser/momentum") < 1);
 }
 
+TEST_CASE("whole numbers written as floats are added as whole numbers") {
+  const Config whole = whole_point(sweep(), {{"layers", 2.0}, {"batch", 128.0}}, 0);
+  CHECK(whole.get<int>("layers") == 2);
+  CHECK(whole.get<int>("batch") == 128);
+}
+
 TEST_CASE("strange keys, missing values of grids and broken rules are refused without a place") {
   const auto why = [](const SearcherSetup& setup, const Config& point) {
     return refusal([&] { whole_point(setup, point, 0); });

@@ -133,6 +133,30 @@ TEST_CASE("a preset replaces constants, nested values, whole values of a choice 
         Texts{R"({"batch":32,"opt":{"name":"lion"},"model":{"width":5,"depth":3},"f":1})"});
 }
 
+TEST_CASE("numbers of a preset have the types that the space draws") {
+  const SearchSpace options =
+      choice({{{"kind", 1}, {"n", randint(0, 9)}}, {{"kind", 2}, {"n", uniform(0, 9)}}, "none"});
+  const SearchSpace space = {{"n", randint(1, 9)},
+                             {"x", uniform(0, 9)},
+                             {"width", choice({8, 16})},
+                             {"drop", choice({0.5, 1.0})},
+                             {"cell", grid_search({1, 2})},
+                             {"batch", 64},
+                             {"decay", 0.5},
+                             {"opt", options}};
+  const Config preset = {
+      {"n", 3.0},    {"x", 3},        {"width", 8.0}, {"drop", 1},
+      {"cell", 2.0}, {"batch", 32.0}, {"decay", 1},   {"opt", {{"kind", 1.0}, {"n", 4.0}}}};
+  CHECK(texts_of({space, 1, {preset}, {}}) ==
+        Texts{R"({"n":3,"x":3.0,"width":8,"drop":1.0,"cell":2,"batch":32,"decay":1.0,)"
+              R"("opt":{"kind":1,"n":4}})"});
+  // What is no whole number stays, and what no float can be.
+  CHECK(texts_of({{{"n", randint(1, 9)}, {"x", randn(0, 1)}},
+                  1,
+                  {{{"n", 2.5}, {"x", (std::int64_t{1} << 60) + 1}}},
+                  {}}) == Texts{R"({"n":2.5,"x":1152921504606846977})"});
+}
+
 TEST_CASE("presets that do not fit the space are refused with their place") {
   const auto refused = [](Config preset, std::int64_t num_samples = 1) {
     return refusal([&] {

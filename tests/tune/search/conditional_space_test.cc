@@ -316,7 +316,7 @@ TEST_CASE("a point says which option it takes, and what it leaves out is drawn")
   CHECK(configs[1].contains("optimiser/half"));
   CHECK(configs[2].at("optimiser") == Value("none"));
   CHECK(configs[3].get<double>("optimiser/momentum") == 0.75);
-  CHECK(configs[4].get<int>("lr") == 7);
+  CHECK(configs[4].get<double>("lr") == 7);
   // Of several options that a point may be, each is drawn.
   std::set<std::string> kinds;
   for (const Config& config : configs_of(optimisers(), 60, std::vector<Config>(60, points[3]))) {

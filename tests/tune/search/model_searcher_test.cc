@@ -365,8 +365,18 @@ TEST_CASE("a point may take an option of a choice, and keeps what where says") {
   for (std::uint64_t seed = 0; seed < 9; ++seed) {
     setup.objective.seed = seed;
     CHECK_HAS(refusal([&] { gp().make()->configure(setup); }, ErrorCode::kBadInput),
-              "points_to_evaluate/0: 'opt/beta' is 7, which");
+              "points_to_evaluate/0: 'opt/beta' is 7.0, which");
   }
+}
+
+TEST_CASE("numbers of a point have the types that the space draws, here too") {
+  SearcherSetup setup = {{{"n", randint(1, 9)}, {"x", uniform(0, 9)}, {"batch", 64}},
+                         2,
+                         {{{"n", 3.0}, {"x", 2}, {"batch", 32.0}}},
+                         {"loss", Mode::kMin, 7}};
+  const auto searcher = gp().make();
+  searcher->configure(setup);
+  CHECK(searcher->suggest(TrialNumber{0})->dump() == R"({"n":3,"x":2.0,"batch":32})");
 }
 
 TEST_CASE("a point that takes options of many choices is completed, whatever the seed") {

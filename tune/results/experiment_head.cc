@@ -165,7 +165,7 @@ SearchSpace space_of(const ExperimentHead& head) {
   const Value* described = head.spec.find("config");
   if (described == nullptr) return {};
   std::vector<SpaceComplaint> ignored;
-  SpaceReading reading;
+  SpaceReading reading{.is_stored = true};
   reading.function = [](const Config&) { return Value(); };
   return search_space_from_value(*described, ignored, reading);
 }

@@ -158,15 +158,17 @@ SearchSpace::SearchSpace(T&& constant) : node_(Value(std::forward<T>(constant)))
 
 // The space a described or YAML value means: one-key maps {domain: arguments} become domains,
 // {const: x} the constant x. When a map among the options of a choice holds a domain, all maps
-// among them are read as spaces; else options are the constants that they are. Collects every
-// complaint as (key path, message) instead of throwing; the path of a key within an option names
-// the option: "optimiser/choice/0/momentum".
+// among them are read as spaces; else options are the constants that they are. A list that holds a
+// domain and a map of two domains are complained of, as a slip. Collects every complaint as (key
+// path, message) instead of throwing; the path of a key within an option names the option:
+// "optimiser/choice/0/momentum".
 struct SpaceComplaint {
   std::string path;
   std::string message;
 };
 struct SpaceReading {
   bool constant_options = false;  // options of a choice hold no domains, whatever they look like
+  bool is_stored = false;  // slips are the constants as which they were read when it was stored
   std::function<Value(const Config&)> function = {};  // for {sample_from: null}; none: a complaint
 };
 SearchSpace search_space_from_value(const Value& value, std::vector<SpaceComplaint>& complaints,

@@ -81,22 +81,27 @@ std::vector<std::string> form_names() {
   return names;
 }
 
-// Throws Error that shows how the domain is written.
-Domain make_domain(const Form& form, const Value& arguments) {
+// Why a domain cannot be made of this, whatever its bounds; empty: it can.
+std::string why_no_arguments(const Form& form, const Value& arguments) {
   const bool fits = arguments.is_list() && arguments.list().size() >= form.fewest &&
                     arguments.list().size() <= form.most;
   if (!fits) {
-    throw Error(ErrorCode::kBadInput, fmt::format("{} takes {}, found {}", form.name,
-                                                  form.arguments, to_json(arguments)));
+    return fmt::format("{} takes {}, found {}", form.name, form.arguments, to_json(arguments));
   }
   const bool any_type = form.name == "choice" || form.name == "grid_search";
   const bool integers = form.name.ends_with("randint");
   for (const Value& item : arguments.list()) {
     if (any_type || item.type() == Value::Type::kInt || (item.is_number() && !integers)) continue;
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{} takes {} of {}, found {}", form.name, form.arguments,
-                            integers ? "whole numbers" : "numbers", to_json(item)));
+    return fmt::format("{} takes {} of {}, found {}", form.name, form.arguments,
+                       integers ? "whole numbers" : "numbers", to_json(item));
   }
+  return {};
+}
+
+// Throws Error that shows how the domain is written.
+Domain make_domain(const Form& form, const Value& arguments) {
+  const std::string why = why_no_arguments(form, arguments);
+  if (!why.empty()) throw Error(ErrorCode::kBadInput, why);
   return form.make(arguments.list());
 }
 
@@ -162,9 +167,19 @@ std::string foreign_spelling(const Value& map) {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
+// The keys of a map that each could be a domain with its arguments, where these are several.
+std::vector<std::string> several_domains(const Value& map) {
+  std::vector<std::string> names;
+  for (const auto& [key, inner] : map.map()) {
+    const Form* form = find_form(key);
+    if (form != nullptr && why_no_arguments(*form, inner).empty()) names.push_back(key);
+  }
+  return names.size() > 1 ? names : std::vector<std::string>();
+}
+
 // Whether a map within a space is read as anything but a nested space.
 bool has_meaning(const Value& map) {
-  if (!foreign_spelling(map).empty()) return true;
+  if (!foreign_spelling(map).empty() || !several_domains(map).empty()) return true;
   if (map.map().size() != 1) return false;
   const Member& only = map.map().front();
   return only.value.is_list() || only.key == kConst || only.key == kSampleFrom ||
@@ -200,13 +215,13 @@ class Reader {
       : complaints_(complaints), reading_(reading) {}
 
   SearchSpace read(const Value& value, const std::string& path) {
-    if (value.is_list() && is_in_option_ && mentions_domain(value)) {
-      return complain(path, fmt::format("a domain within a list is not drawn: give it a key of its "
-                                        "own; a constant of this shape is written {{const: {}}}",
-                                        to_json(value)));
+    const bool is_refused = is_in_option_ || !reading_.is_stored;
+    if (value.is_list() && is_refused && mentions_domain(value)) {
+      return complain_of_list(value, path);
     }
     if (!value.is_map()) return SearchSpace(value);
     if (!has_meaning(value)) return read_members(value, path);
+    if (!several_domains(value).empty()) return read_several(value, path);
     if (const std::string line = foreign_spelling(value); !line.empty()) {
       const std::string key = path.substr(path.rfind('/') + 1);
       return complain(path, fmt::format("this is how another tool writes it: here it is "
@@ -244,9 +259,10 @@ class Reader {
     return space;
   }
   SearchSpace read_domain(const Form& form, const Value& arguments, const std::string& path) {
-    if (form.name == "choice" && arguments.is_list() && !reading_.constant_options &&
-        have_domains(arguments.list())) {
-      return read_choice(arguments.list(), path);
+    if (form.name == "choice" && arguments.is_list() && !reading_.constant_options) {
+      if (!reading_.is_stored && has_wrong_list(arguments.list(), path))
+        return SearchSpace(Value());
+      if (have_domains(arguments.list())) return read_choice(arguments.list(), path);
     }
     if (form.name == "grid_search" && is_in_option_) {
       return complain(path,
@@ -258,6 +274,23 @@ class Reader {
     } catch (const Error& error) {
       return complain(path, error.what());
     }
+  }
+  SearchSpace read_several(const Value& map, const std::string& path) {
+    if (reading_.is_stored) return read_members(map, path);
+    return complain(path,
+                    fmt::format("{} stand in one map, and each of them is a domain by itself: "
+                                "write one, or give each a key of its own; a constant of "
+                                "this shape is written {{const: {}}}",
+                                join(several_domains(map), " and "), to_json(map)));
+  }
+  // Complains of the options of a choice that are lists with a domain.
+  bool has_wrong_list(const Value::List& options, const std::string& path) {
+    const std::size_t complaints_before = complaints_.size();
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      if (!options[i].is_list() || !mentions_domain(options[i])) continue;
+      complain_of_list(options[i], fmt::format("{}/choice/{}", path, i));
+    }
+    return complaints_.size() > complaints_before;
   }
   SearchSpace read_choice(const Value::List& options, const std::string& path) {
     const std::size_t complaints_before = complaints_.size();
@@ -283,7 +316,13 @@ class Reader {
                                     to_json(option)));
       }
     }
+    if (!several_domains(option).empty()) return read_several(option, path);
     return read_members(option, path);
+  }
+  SearchSpace complain_of_list(const Value& list, const std::string& path) {
+    return complain(path, fmt::format("a domain within a list is not drawn: give it a key of its "
+                                      "own; a constant of this shape is written {{const: {}}}",
+                                      to_json(list)));
   }
   SearchSpace complain(const std::string& path, std::string message) {
     complaints_.push_back({path, std::move(message)});
@@ -305,14 +344,14 @@ Value call(const char* name, Value::List arguments) {
 // As they are read back: among maps that hold domains, and maps that only look so.
 Value::List described_options(const Domain::Choice& choice) {
   const bool has_spaces = !choice.spaces.empty();
-  if (!has_spaces && !have_domains(choice.values)) return choice.values;
+  if (!has_spaces && std::ranges::none_of(choice.values, mentions_domain)) return choice.values;
   Value::List options;
   for (std::size_t i = 0; i < choice.values.size(); ++i) {
     const Value& value = choice.values[i];
     if (has_spaces && choice.spaces[i]) {
       options.push_back(choice.spaces[i]->describe());
     } else {
-      options.push_back(value.is_map() ? SearchSpace(value).describe() : value);
+      options.push_back(SearchSpace(value).describe());
     }
   }
   return options;

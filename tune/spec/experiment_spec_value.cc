@@ -69,6 +69,7 @@ Value with_odd_floats(Value value) {
 SearchSpace space_from_value(const Value& described, std::int64_t version) {
   SpaceReading reading;
   reading.constant_options = version < 2;
+  reading.is_stored = true;
   reading.function = [](const Config&) -> Value {
     needs_program("a function in its search space");
   };

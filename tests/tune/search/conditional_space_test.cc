@@ -118,7 +118,9 @@ TEST_CASE("a described space with conditions reads back as the same space") {
       // Options that only look as if they held domains.
       {{"a", choice({Value{{"init", {{"uniform", list({0, 1})}}}}, Value{{"layers", list({1})}},
                      Value{{"const", 3}}, Value(4)})}},
-      {{"a", choice({Value{{"const", 3}}, Value(4)})}}};
+      {{"a", choice({Value{{"const", 3}}, Value(4)})}},
+      {{"a",
+        choice({list({1, Value{{"uniform", list({0, 1})}}}), Value{{"const", 3}}, Value(4)})}}};
   for (const SearchSpace& space : spaces) {
     const Value described = space.describe();
     CAPTURE(described.dump());
@@ -167,6 +169,12 @@ TEST_CASE("what cannot be in an option is refused with the place in it") {
             "m/o/choice/1/x: there is no grid_search within an option of a choice");
   CHECK_HAS(complaint(R"([{"kind":"a","l":[{"uniform":[0,1]},3]}])"),
             "m/o/choice/0/l: a domain within a list is not drawn: give it a key of its own");
+  CHECK_HAS(complaint(R"([[1,{"uniform":[0,1]}],3])"),
+            "m/o/choice/0: a domain within a list is not drawn: give it a key of its own");
+  CHECK_HAS(complaint(R"([{"x":{"uniform":[0,1]}},[{"randint":[1,3]}]])"),
+            R"(m/o/choice/1: a domain within a list is not drawn)");
+  CHECK_HAS(complaint(R"([{"x":{"uniform":[0,1]}},{"randint":[1,3],"uniform":[0,1]}])"),
+            "m/o/choice/1: randint and uniform stand in one map");
   CHECK_HAS(complaint(R"([0,{"uniform":[0.1,0.5]}])"),
             "m/o/choice/1: an option is a value, or a map of keys that may hold domains");
   CHECK_HAS(complaint(R"([{"x":{"uniform":[0,1]}},{"y":{"unifrom":[0,1]}}])"),

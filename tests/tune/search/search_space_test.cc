@@ -320,7 +320,8 @@ TEST_CASE("constants that look like domains survive being described") {
                              {{"const", {{"uniform", list({0, 1})}}}},
                              {{"distribution", "normal"}},
                              {{"sample_from", nullptr}},
-                             {{"deep", {{"choice", list({})}}}}};
+                             {{"deep", {{"choice", list({})}}}},
+                             {{"uniform", list({0, 1})}, {"randint", list({1, 9})}}};
   for (const Value& constant : constants) {
     CAPTURE(constant.dump());
     const SearchSpace space = {{"x", SearchSpace(constant)}, {"lr", uniform(0, 1)}};
@@ -399,6 +400,12 @@ TEST_CASE("what is not a domain is told with path and remedy") {
       {R"({"distribution":"log_uniform","min":0,"max":1})", {"`x: {loguniform: [1, 2.718]}`"}},
       {R"({"distribution":"normal","mu":0,"sigma":2})", {"`x: {randn: [0, 2]}`"}},
       {R"({"distribution":"beta"})", {"{uniform: [low, high]}"}},
+      {R"({"randint":[1,9],"uniform":[0,1]})",
+       {"randint and uniform stand in one map", R"({const: {"randint":[1,9],"uniform":[0,1]}})"}},
+      {R"({"uniform":[1,0],"n":3,"choice":[7]})", {"uniform and choice stand in one map"}},
+      {R"([1,{"uniform":[0,1]}])",
+       {"a domain within a list is not drawn", R"({const: [1,{"uniform":[0,1]}]})"}},
+      {R"([{"a":[{"choice":[1,2]}]}])", {"a domain within a list is not drawn"}},
   };
   for (const Case& one : cases) {
     CAPTURE(one.value);
@@ -413,6 +420,53 @@ TEST_CASE("what is not a domain is told with path and remedy") {
     REQUIRE(alone.size() == 1);
     CHECK(alone[0].message == complaints[0].message);
   }
+}
+
+TEST_CASE("what only resembles two domains, or a domain in a list, is a constant") {
+  for (const char* text :
+       {R"({"uniform":[0,1],"randint":[1,9,2]})", R"({"uniform":[0,1],"randn":"wide"})",
+        R"({"uniform":[0,1],"p":0.5})", R"({"const":{"uniform":[0,1],"randint":[1,9]}})",
+        R"([1,{"uniform":3}])", R"([[1,2],{"kernel":[3,3]}])", R"([{"uniform":[0,1],"p":1}])",
+        R"({"const":[1,{"uniform":[0,1]}]})"}) {
+    CAPTURE(text);
+    const SearchSpace space = read_space_well(R"({"m":{"x":)" + std::string(text) + R"(,"y":1}})");
+    CHECK(space.domains().empty());
+    const Value value = parse_json(text, "t");
+    CHECK(space.frame().at("m/x") == (value.contains("const") ? value.at("const") : value));
+    CHECK(read_space_well(space.describe().dump()).frame() == space.frame());
+  }
+  // Values of a grid are constants.
+  CHECK(read_space_well(R"({"x":{"grid_search":[[{"uniform":[0,1]}],3]}})").domains().size() == 1);
+}
+
+TEST_CASE("a stored space is what it was read as, also where it is refused now") {
+  const std::string text =
+      R"({"a":{"randint":[1,9],"uniform":[0,1]},"b":[1,{"uniform":[0,1]}],)"
+      R"("c":{"choice":[[1,{"uniform":[0,1]}],3]},"d":{"choice":[{"x":{"uniform":[0,1]}},)"
+      R"([{"uniform":[0,1]}],{"randint":[1,9],"uniform":[0,1]}]}})";
+  std::vector<SpaceComplaint> complaints;
+  read_space(text, complaints);
+  std::vector<std::string> paths;
+  for (const SpaceComplaint& one : complaints) paths.push_back(one.path);
+  CHECK(paths == std::vector<std::string>{"a", "b", "c/choice/0", "d/choice/1"});
+  complaints.clear();
+  const Value stored = parse_json(text, "test");
+  const SearchSpace space = search_space_from_value(stored, complaints, {.is_stored = true});
+  CHECK(complaints.empty());
+  CHECK(space.frame().at("a") == stored.at("a"));
+  CHECK(space.frame().at("b") == stored.at("b"));
+  CHECK(space.domains()[0].second->describe().at("choice").list().size() == 2);
+  // As it is stored now, every reader takes it.
+  const SearchSpace again = read_space_well(space.describe().dump());
+  CHECK(again.frame() == space.frame());
+  CHECK(again.describe() == space.describe());
+  const auto* plain = std::get_if<Domain::Choice>(&again.domains()[0].second->kind());
+  REQUIRE(plain != nullptr);
+  CHECK(plain->values[0] == stored.at("c/choice").list()[0]);
+  const auto* mixed = again.domains()[1].second->conditional();
+  REQUIRE(mixed != nullptr);
+  CHECK(mixed->values[1] == stored.at("d/choice").list()[1]);
+  CHECK(mixed->values[2] == stored.at("d/choice").list()[2]);
 }
 
 TEST_CASE("all complaints come at once") {

@@ -197,6 +197,18 @@ std::vector<WordComplaint> check_words(const std::vector<std::string>& words,
   return complaints;
 }
 
+std::vector<WordParameter> parameters_in(const std::vector<std::string>& words,
+                                         const std::vector<std::string>& parameters) {
+  std::vector<WordParameter> found;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (const Piece& piece : pieces_of(words[i]).all) {
+      if (!piece.is_placeholder || !is_parameter(piece.text, parameters)) continue;
+      found.push_back({i, piece.text});
+    }
+  }
+  return found;
+}
+
 std::vector<WordComplaint> lookalikes(const std::vector<std::string>& words,
                                       const std::vector<std::string>& parameters) {
   std::vector<WordComplaint> found;

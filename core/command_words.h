@@ -47,6 +47,14 @@ std::vector<WordComplaint> check_words(const std::vector<std::string>& words,
                                        const std::vector<std::string>& parameters,
                                        bool has_program);
 
+// The placeholders that stand for parameters, by word.
+struct WordParameter {
+  std::size_t word = 0;
+  std::string name;
+};
+std::vector<WordParameter> parameters_in(const std::vector<std::string>& words,
+                                         const std::vector<std::string>& parameters);
+
 // Words that are passed on as they are and look like a slip: "{lr}" where "${lr}" would be the
 // parameter.
 std::vector<WordComplaint> lookalikes(const std::vector<std::string>& words,

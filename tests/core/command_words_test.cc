@@ -97,6 +97,15 @@ TEST_CASE("words are checked against the parameters") {
   CHECK_HAS(wrong({"${}"}), "0: ${} is neither");
 }
 
+TEST_CASE("placeholders of parameters are told with their words") {
+  std::string found;
+  for (const auto& [word, name] :
+       parameters_in({"p", "${lr}-${seed}-$${lr}", "${model}${lr}"}, {"lr", "model/layers"})) {
+    found += std::to_string(word) + name + " ";
+  }
+  CHECK(found == "1lr 2model 2lr ");
+}
+
 TEST_CASE("braces without a $ around what a placeholder could name are a likely slip") {
   const Words parameters = {"lr", "model/layers"};
   const auto told = [&](const std::string& word) {

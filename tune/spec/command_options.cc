@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "core/agent/worker_command.h"
 #include "core/command_words.h"
 #include "core/error.h"
+#include "core/json.h"
+#include "core/key_path.h"
 #include "core/line_pattern.h"
 #include "tune/spec/python_options.h"
 #include "tune/spec/trainable_check.h"
@@ -141,6 +144,48 @@ std::vector<std::string> parameters_of(const RunOptions& options) {
   return options.config.is_map() ? options.config.value_paths() : std::vector<std::string>();
 }
 
+// ---- Parameters that only some options have -----------------------------------------------------
+
+struct LackingOption {
+  std::string choice;
+  SearchSpace option;
+};
+
+// An option whose configurations lack the key path, which others have.
+std::optional<LackingOption> option_without(const SearchSpace& space, std::string_view path,
+                                            const std::string& at) {
+  if (path.empty()) return std::nullopt;
+  if (space.is_map()) {
+    const std::size_t slash = path.find('/');
+    const std::string key(path.substr(0, slash));
+    const std::string_view rest = slash == path.npos ? "" : path.substr(slash + 1);
+    const SearchSpace* below = space.find(key);
+    return below != nullptr ? option_without(*below, rest, join_path(at, key)) : std::nullopt;
+  }
+  const Domain::Choice* choice = space.is_domain() ? space.domain().conditional() : nullptr;
+  for (std::size_t i = 0; choice != nullptr && i < choice->values.size(); ++i) {
+    const auto& held = choice->spaces[i];
+    const SearchSpace option = held ? *held : SearchSpace(choice->values[i]);
+    if (option.nodes_at(path).empty()) return LackingOption{at, option};
+    if (auto found = option_without(option, path, at)) return found;
+  }
+  return std::nullopt;
+}
+
+void check_conditions(const CommandSpec& command, const RunOptions& options,
+                      const std::vector<std::string>& parameters,
+                      std::vector<Complaint>& complaints) {
+  for (const auto& [word, name] : parameters_in(command.words, parameters)) {
+    const auto lacking = option_without(options.config, name, "");
+    if (!lacking) continue;
+    std::string message = fmt::format(
+        "${{{}}} is not in every configuration: the option {} of '{}' lacks it; give it to each "
+        "option, or let the program read ${{args}} or ${{config_file}}",
+        name, to_json(lacking->option.describe()), lacking->choice);
+    complaints.push_back({.path = word_path(word), .message = std::move(message)});
+  }
+}
+
 }  // namespace
 
 void read_command(OptionReader& reader, CommandSpec& command) {
@@ -178,6 +223,7 @@ std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOpt
   for (WordComplaint& one : check_words(command.words, parameters, !command.program.empty())) {
     complaints.push_back({.path = word_path(one.word), .message = std::move(one.message)});
   }
+  check_conditions(command, options, parameters, complaints);
   if (command.report == ReportSource::kOutputPattern) {
     try {
       const LinePattern pattern(command.report_text);

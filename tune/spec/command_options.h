@@ -15,8 +15,8 @@ namespace tune {
 void read_command(OptionReader& reader, CommandSpec& command);
 
 // Everything that can be known before a trial runs: programs that are not there, placeholders that
-// nothing stands for, a regular expression that is none, and a scheduler or checkpoints that ask
-// more of the program than `restart` promises.
+// nothing stands for, or that some configurations lack, a regular expression that is none, and a
+// scheduler or checkpoints that ask more of the program than `restart` promises.
 std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options);
 
 // What a user may not have meant, though it can be run, one line each: "sweep.yaml:4: command/2:

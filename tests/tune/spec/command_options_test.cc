@@ -121,6 +121,27 @@ TEST_CASE("every mistake of a command names its line and key") {
   }
 }
 
+TEST_CASE("a placeholder that only some options have is refused with one that lacks it") {
+  const auto sweep = [](const std::string& word, const std::string& choice) {
+    const std::string config = "config: {lr: 1, o: {choice: " + choice + "}}\n";
+    return CommandSweep("command: [sh, -c, \"" + word + "\"]\n" + config);
+  };
+  const std::string some = "[{k: a, m: {uniform: [0, 1]}}, {k: b}]";
+  CHECK_HAS(
+      sweep("x ${o/m}", some).error(),
+      "s.yaml:1: command/2: ${o/m} is not in every configuration: the option {\"k\":\"b\"} of "
+      "'o' lacks it; give it to each option, or let the program read ${args}");
+  CHECK_HAS(sweep("${o/m}", "[{m: {uniform: [0, 1]}}, none]").error(),
+            "the option \"none\" of 'o' lacks it");
+  CHECK_HAS(sweep("${o/c/x}", "[{c: {choice: [{x: {randint: [0, 3]}}, {y: 1}]}}]").error(),
+            "the option {\"y\":1} of 'o/c' lacks it");
+  for (const char* word : {"${o}", "${o/k}", "${lr}", "${args}", "$${o/m}"}) {
+    CAPTURE(word);
+    CHECK(sweep(word, some).read().command.is_given());
+  }
+  CHECK(sweep("${o/m}", "[{m: {uniform: [0, 1]}}, {m: 3}]").read().command.is_given());
+}
+
 TEST_CASE("a scheduler that pauses trials wants a program that can begin again") {
   const std::string head = "command: [sh, -c, x]\nmetric: loss\n" + kConfig;
   const std::string promotion = "scheduler: {asha: {type: promote, max_t: 9}}\n";

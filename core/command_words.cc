@@ -254,15 +254,21 @@ std::vector<std::string> filled_words(const std::vector<std::string>& words, con
   return filled;
 }
 
+std::string parameter_variable(std::string_view path) {
+  std::string name = fmt::format("TUNE_PARAM_{}", path);
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
 std::map<std::string, std::string> parameter_variables(const Config& config) {
   std::map<std::string, std::string> variables;
   for (const auto& [path, value] : config.leaves()) {
-    std::string name = "TUNE_PARAM_" + path;
-    for (char& c : name) {
-      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    }
     std::string text = as_word(*value);
-    if (text.find('\0') == std::string::npos) variables[name] = std::move(text);
+    if (text.find('\0') == std::string::npos) {
+      variables[parameter_variable(path)] = std::move(text);
+    }
   }
   return variables;
 }

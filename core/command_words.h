@@ -65,7 +65,9 @@ std::vector<WordComplaint> lookalikes(const std::vector<std::string>& words,
 std::vector<std::string> filled_words(const std::vector<std::string>& words, const Config& config,
                                       const WordFacts& facts);
 
-// TUNE_PARAM_lr, TUNE_PARAM_model_layers: every parameter as a variable of the environment.
+// The variable of the environment for a parameter: TUNE_PARAM_model_layers.
+std::string parameter_variable(std::string_view path);
+// All of them with their values. Of several parameters with one name, the last one.
 std::map<std::string, std::string> parameter_variables(const Config& config);
 
 }  // namespace tune

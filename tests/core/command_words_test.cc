@@ -131,6 +131,8 @@ TEST_CASE("every parameter is a variable") {
   CHECK(variables.at("TUNE_PARAM_model_act") == "re lu");
   CHECK(variables.at("TUNE_PARAM_sizes") == "[1,2]");
   CHECK(variables.size() == kConfig.leaves().size());
+  CHECK(parameter_variable("a/b") == parameter_variable("a-b"));
+  CHECK(parameter_variables({{"a_b", 1}, {"a", {{"b", 2}}}}).at("TUNE_PARAM_a_b") == "2");
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "core/json.h"
 #include "core/key_path.h"
 #include "core/line_pattern.h"
+#include "core/strings.h"
 #include "tune/spec/python_options.h"
 #include "tune/spec/trainable_check.h"
 
@@ -186,6 +189,44 @@ void check_conditions(const CommandSpec& command, const RunOptions& options,
   }
 }
 
+// ---- Parameters with one variable ---------------------------------------------------------------
+
+// The key paths of all values, also those in maps among the values of a choice or grid.
+std::set<std::string> leaf_paths(const SearchSpace& config) {
+  std::set<std::string> paths;
+  for (const std::string& path : config.value_paths()) {
+    paths.insert(path);
+    for (const SearchSpace& node : config.nodes_at(path)) {
+      if (!node.is_domain()) continue;
+      if (node.domain().conditional() != nullptr) continue;  // its options are walked already
+      const auto* choice = std::get_if<Domain::Choice>(&node.domain().kind());
+      const auto* grid = std::get_if<Domain::Grid>(&node.domain().kind());
+      if (choice == nullptr && grid == nullptr) continue;
+      for (const Value& value : choice != nullptr ? choice->values : grid->values) {
+        if (!value.is_map()) continue;
+        for (const auto& [below, leaf] : value.leaves()) paths.insert(join_path(path, below));
+      }
+    }
+  }
+  return paths;
+}
+
+std::vector<std::string> shared_variables(const SearchSpace& config) {
+  std::map<std::string, std::vector<std::string>> quoted;
+  for (const std::string& path : leaf_paths(config)) {
+    quoted[parameter_variable(path)].push_back(fmt::format("'{}'", path));
+  }
+  std::vector<std::string> remarks;
+  for (const auto& [variable, paths] : quoted) {
+    if (paths.size() < 2) continue;
+    remarks.push_back(
+        fmt::format("command: the variable {} stands for {}, and holds one of them: a program that "
+                    "reads it needs keys of other names, or reads ${{args}} or ${{config_file}}",
+                    variable, join(paths, " and ")));
+  }
+  return remarks;
+}
+
 }  // namespace
 
 void read_command(OptionReader& reader, CommandSpec& command) {
@@ -239,6 +280,11 @@ std::vector<std::string> remarks_on(const ExperimentSpec& spec) {
   std::vector<std::string> remarks;
   for (const WordComplaint& one : lookalikes(spec.command.words, parameters_of(spec.options))) {
     remarks.push_back(with_places(spec, fmt::format("{}: {}", word_path(one.word), one.message)));
+  }
+  const bool has_variables = spec.command.is_given() && spec.options.config.is_map();
+  if (!has_variables) return remarks;
+  for (const std::string& remark : shared_variables(spec.options.config)) {
+    remarks.push_back(with_places(spec, remark));
   }
   return remarks;
 }

@@ -20,7 +20,7 @@ void read_command(OptionReader& reader, CommandSpec& command);
 std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options);
 
 // What a user may not have meant, though it can be run, one line each: "sweep.yaml:4: command/2:
-// {lr} is passed on as it is; ...".
+// {lr} is passed on as it is; ...", and parameters that share a variable of the environment.
 std::vector<std::string> remarks_on(const ExperimentSpec& spec);
 
 // The reason why a word that names a program names none; empty: it does, or only a placeholder's

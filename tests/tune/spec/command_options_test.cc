@@ -142,6 +142,21 @@ TEST_CASE("a placeholder that only some options have is refused with one that la
   CHECK(sweep("${o/m}", "[{m: {uniform: [0, 1]}}, {m: 3}]").read().command.is_given());
 }
 
+TEST_CASE("parameters with one variable are told of") {
+  const auto remarks = [](const std::string& head, const std::string& config) {
+    return remarks_on(CommandSweep(head + "config: " + config + "\n").read());
+  };
+  const std::string command = "command: [sh, -c, x]\n";
+  const auto told = remarks(command, "{a_b: {uniform: [0, 1]}, a: {b: 2}, \"a b\": 4, c: 5}");
+  REQUIRE(told.size() == 1);
+  CHECK_HAS(told[0],
+            "s.yaml:1: command: the variable TUNE_PARAM_a_b stands for 'a b' and 'a/b' and 'a_b', "
+            "and holds one of them: a program that reads it needs keys of other names");
+  CHECK(remarks(command, "{a-b: 1, a: {choice: [{b: 1}, {b: 2}]}}").size() == 1);
+  CHECK(remarks(command, "{a_b: 1, ab: 2, a: {c: 3}}").empty());
+  CHECK(remarks(command, "{o: {choice: [{m: {uniform: [0, 1]}}, {m: 3}]}}").empty());
+}
+
 TEST_CASE("a scheduler that pauses trials wants a program that can begin again") {
   const std::string head = "command: [sh, -c, x]\nmetric: loss\n" + kConfig;
   const std::string promotion = "scheduler: {asha: {type: promote, max_t: 9}}\n";

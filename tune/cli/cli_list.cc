@@ -16,7 +16,6 @@
 #include "tune/results/analysis.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_head.h"
-#include "tune/results/result_lines.h"
 #include "tune/spec/objectives.h"
 #include "tune/spec/searcher_setup.h"
 
@@ -61,8 +60,7 @@ std::vector<ExperimentHead> heads_in(const fs::path& storage) {
 void find_best_trial(const Analysis& analysis, Listed& listed) try {
   if (analysis.metric().empty()) return;
   const TrialSummary best = analysis.best_trial();
-  const auto last = last_result_line(best.directory).number(analysis.metric());
-  listed.best = last ? *last : best.newest_with(analysis.metric()).get<double>(analysis.metric());
+  listed.best = best.newest(analysis.metric());
   listed.best_trial = best.id;
 } catch (const Error&) {
 }

@@ -75,7 +75,9 @@ std::set<std::string> front_of(const Analysis& analysis) try {
 // The last result may have none.
 std::string metric_cell(const TrialSummary& trial, const Result& last, const std::string& metric) {
   const Value* value = last.find(metric);
-  return value != nullptr ? cell(value) : cell(trial.newest_with(metric).find(metric));
+  if (value != nullptr) return cell(value);
+  const std::optional<double> newest = trial.newest(metric);
+  return newest ? Value(*newest).dump() : "";
 }
 
 std::vector<Row> table_of(const Analysis& analysis, const std::vector<TrialSummary>& trials,
@@ -201,10 +203,9 @@ int best_command(const BestArguments& arguments) {
   }
   fmt::print("trial: {}\nconfig: {}\nresult: {}\n", best.id, best.config().dump(), result.dump());
   const std::string& judged_by = metric.empty() ? analysis.metric() : metric;
-  if (result.find(judged_by) == nullptr) {
-    const Result newest = best.newest_with(judged_by);
-    fmt::print("{} was last reported at iteration {}: {}\n", judged_by,
-               cell(newest.find("training_iteration")), cell(newest.find(judged_by)));
+  const std::optional<double> newest = best.newest(judged_by);
+  if (newest && result.find(judged_by) == nullptr) {
+    fmt::print("{}, as it was last reported: {}\n", judged_by, Value(*newest).dump());
   }
   return 0;
 }

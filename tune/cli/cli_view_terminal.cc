@@ -58,7 +58,7 @@ Standings standings_of(const Analysis& analysis, const std::string& metric, Mode
   double best = std::nan("");
   double number = 0;
   for (const TrialSummary& trial : analysis.trials()) {
-    const double value = last_result_line(trial.directory).number(metric).value_or(std::nan(""));
+    const double value = trial.newest(metric).value_or(std::nan(""));
     const double at = number++;
     if (!std::isfinite(value)) continue;
     found.last.points.emplace_back(at, value);
@@ -109,7 +109,7 @@ int view_in_terminal(const std::string& directory) {
     const std::vector<Result> results = found.best[i].second->results();
     for (std::size_t at = 0; at < results.size(); ++at) {
       const auto value = number_at(results[at], at + 1, metric);
-      curve.points.emplace_back(static_cast<double>(at + 1), value.value_or(std::nan("")));
+      if (value) curve.points.emplace_back(static_cast<double>(at + 1), *value);
     }
   }
   plot.title = fmt::format("{}: curves of the best {} trials", metric, curves.size());

@@ -197,11 +197,7 @@ std::optional<double> best_of(const std::vector<double>& values, Mode mode) {
 using Question = AnalysisQuestion;
 
 std::optional<double> value_of(const TrialSummary& trial, const Question& question) {
-  if (question.scope == Scope::kLast) {
-    // Mostly the last line has the metric; some trials report it only now and then.
-    const auto last = last_result_line(trial.directory).number(question.metric);
-    if (last) return last;
-  }
+  if (question.scope == Scope::kLast) return trial.newest(question.metric);
   std::vector<double> values;
   const std::vector<Result> results = trial.results();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -210,7 +206,7 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
   }
   switch (question.scope) {
     case Scope::kLast:
-      return average_of_last(values, 1);
+      break;
     case Scope::kAll:
       return best_of(values, question.mode);
     case Scope::kAvg:
@@ -321,13 +317,14 @@ std::vector<Result> TrialSummary::results() const {
   return results;
 }
 
-Result TrialSummary::newest_with(std::string_view metric) const {
-  std::vector<Result> all = results();
-  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Result& result) {
-    const Value* value = result.find(metric);
-    return value != nullptr && value->is_number();
-  });
-  return found == all.rend() ? Result() : std::move(*found);
+std::optional<double> TrialSummary::newest(std::string_view metric) const {
+  // Mostly the last line has the metric; some trials report it only now and then.
+  if (const auto last = last_result_line(directory).number(metric)) return last;
+  const std::vector<Result> all = results();
+  for (std::size_t i = all.size(); i > 0; --i) {
+    if (const auto value = number_at(all[i - 1], i, metric)) return value;
+  }
+  return std::nullopt;
 }
 
 std::vector<ScheduleEntry> TrialSummary::schedule() const {

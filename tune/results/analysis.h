@@ -45,8 +45,8 @@ struct TrialSummary {
 
   Config config() const;                // params.json: its newest, when it was replaced
   Result last_result() const;           // empty when it never reported
-  // The newest in which the metric (a key path) is a number; empty: there is none.
-  Result newest_with(std::string_view metric) const;
+  // The newest number reported at a key path, which the last result may lack; nothing: none.
+  std::optional<double> newest(std::string_view metric) const;
   std::vector<Result> results() const;  // result.json; null is NaN, "inf" and "-inf" are infinite
   // The configurations that its model was trained with: one, unless a scheduler replaced it.
   std::vector<ScheduleEntry> schedule() const;

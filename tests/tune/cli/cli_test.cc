@@ -284,9 +284,10 @@ TEST_CASE("a metric that the last result lacks is shown as it was last reported"
               "{\"loss\":0.9,\"training_iteration\":1,\"done\":false}\n"
               "{\"loss\":0.25,\"training_iteration\":2,\"done\":false}\n"
               "{\"speed\":3,\"training_iteration\":3,\"done\":true}\n");
-  CHECK_HAS(shell.tune({"best", "e"}).out, "\nloss was last reported at iteration 2: 0.25\n");
+  CHECK_HAS(shell.tune({"best", "e"}).out, "\nloss, as it was last reported: 0.25\n");
   CHECK_HAS(shell.tune({"results", "e"}).out, "2f1e0_00000  TERMINATED  3                   0.25");
   CHECK_HAS(shell.tune({"ls", "."}).out, "loss=0.25");
+  CHECK_HAS(shell.tune({"view", "e", "--terminal"}).out, "loss: curves of the best 1 trials");
   shell.write("e/2f1e0_00000/params.json", R"({"model":{"lr":"two\nlines"}})");
   CHECK_HAS(shell.tune({"results", "e"}).out, "  two lines\n");
 }

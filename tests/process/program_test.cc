@@ -146,8 +146,12 @@ TEST_CASE("a program's callback is told the rest after a kill") {
     run.signal(SIGKILL);
     run.wait();
   }
+  const std::string tune = std::string(TUNE_BINARY_DIR) + "/bin/tune";
+  const Finished wrong = box.run({tune, "resume", "results/own", "--time-budget-s=-1"});
+  CHECK(wrong.code == 2);
+  CHECK_HAS(wrong.err, "--time-budget-s -1: give seconds, or 0 for no end");
   const Finished resumed =
-      box.run({std::string(TUNE_BINARY_DIR) + "/bin/tune", "resume", "results/own", "--quiet"});
+      box.run({tune, "resume", "results/own", "--quiet", "--time-budget-s", "600"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
   // The last ones before the kill may be told again.

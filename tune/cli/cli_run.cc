@@ -205,20 +205,22 @@ bool takes_more_samples(RunOptions& options, std::optional<std::int64_t> num_sam
   return true;
 }
 
-bool takes_more_time(RunOptions& options, std::optional<double> time_budget_s) {
+// A program brings its own budget each time, in place of the stored one.
+bool takes_more_time(ExperimentSpec& spec, std::optional<double> time_budget_s) {
   if (!time_budget_s) return false;
-  const double before = options.time_budget_s;
-  const bool is_more =
-      *time_budget_s == 0 || (*time_budget_s > before && std::isfinite(*time_budget_s));
-  if (before == 0 || !is_more) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("--time-budget-s {:g}: the experiment has {}", *time_budget_s,
-                            before == 0 ? "no time_budget_s that could end it"
-                                        : fmt::format("time_budget_s {:g} already: give more, or "
-                                                      "0 for no end",
-                                                      before)));
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::kBadInput, fmt::format("--time-budget-s {:g}: {}", *time_budget_s, why));
+  };
+  const double before = spec.options.time_budget_s;
+  if (!(*time_budget_s >= 0) || std::isinf(*time_budget_s)) {
+    refuse("give seconds, or 0 for no end");
   }
-  options.time_budget_s = *time_budget_s;
+  if (!spec.program && before == 0) refuse("the experiment has no time_budget_s that could end it");
+  if (!spec.program && *time_budget_s != 0 && *time_budget_s <= before) {
+    refuse(fmt::format("the experiment has time_budget_s {:g} already: give more, or 0 for no end",
+                       before));
+  }
+  spec.options.time_budget_s = *time_budget_s;
   return true;
 }
 
@@ -287,7 +289,7 @@ int resume_command(const ResumeArguments& arguments) {
   RunRequest request = resume_request(arguments.directory);
   add_on_end(arguments.on_end, request.spec.options.on_end);
   if (!arguments.listen.empty()) request.spec.options.listen = arguments.listen;
-  const bool has_more_time = takes_more_time(request.spec.options, arguments.time_budget_s);
+  const bool has_more_time = takes_more_time(request.spec, arguments.time_budget_s);
   const bool has_more_samples = takes_more_samples(request.spec.options, arguments.num_samples);
   const auto ended = ended_experiment(request.resume, request.spec.options);
   const bool is_retried = ended && ended->errored > 0 && arguments.errored;

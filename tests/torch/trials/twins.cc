@@ -139,14 +139,15 @@ class InTurns : public tune::TrialScheduler {
  public:
   void configure(const tune::Objective& experiment) override { objective_ = experiment; }
   tune::Objective objective() const override { return objective_; }
-  tune::Milestone add_trial(tune::TrialNumber) override { return {"training_iteration", 2}; }
+  tune::Milestone add_trial(tune::TrialNumber trial) override { return turn_of(trial); }
   tune::Decision result(tune::TrialNumber trial, const tune::ResultView& result) override {
-    at_[std::to_string(trial.value)] = result.iteration();
+    const tune::Milestone turn = turn_of(trial);
+    const std::uint64_t iteration = result.iteration();
+    if (static_cast<double>(iteration) < turn.value) return tune::Decision::go_on(turn);
+    at_[std::to_string(trial.value)] = iteration;
     return tune::Decision::pause("it is the others' turn");
   }
-  tune::Milestone resume_trial(tune::TrialNumber trial) override {
-    return {"training_iteration", static_cast<double>(at_[std::to_string(trial.value)]) + 2};
-  }
+  tune::Milestone resume_trial(tune::TrialNumber trial) override { return turn_of(trial); }
   void end_trial(tune::TrialNumber, tune::TrialEnd, const tune::Reported*) override {}
   bool pauses() const override { return true; }
   std::vector<std::string> status_lines() const override { return {"In turns"}; }
@@ -154,6 +155,10 @@ class InTurns : public tune::TrialScheduler {
   void restore(std::string_view state) override { at_ = tune::decoded<decltype(at_)>(state); }
 
  private:
+  tune::Milestone turn_of(tune::TrialNumber trial) {
+    return {"training_iteration", static_cast<double>(at_[std::to_string(trial.value)]) + 2};
+  }
+
   tune::Objective objective_;
   std::map<std::string, std::uint64_t> at_;  // by trial: either may go on first
 };

@@ -21,7 +21,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 echo "commit $(git -C "$root" describe --always --dirty), $(nproc) cores, $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
 for name in start_up trials command reports training_step group_step resume asha_decision file_logger \
-    driver_memory suggestions busy_slots cluster reattach relay; do
+    driver_memory suggestions dense_layer busy_slots cluster reattach relay; do
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done

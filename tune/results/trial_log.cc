@@ -117,12 +117,13 @@ void TrialLog::restore(PackReader& in) {
 
 // ---- Records ------------------------------------------------------------------------------------
 
-// An existing folder is of an earlier driver: the content of its files will be told again.
+// The folder may be there: an earlier driver's, and the content of its files is told again, or one
+// that a worker was quicker to make, which holds none of these files yet.
 void TrialLog::on(const LoggedTrial& added) {
   const fs::path directory = trial_directory(added.trial);
   const bool is_new = mkdir(directory.c_str(), 0777) == 0;
   if (!is_new && errno != EEXIST) throw file_error("making the folder", directory, errno);
-  write_params(added.trial, added.config, is_new);
+  write_params(added.trial, added.config);
   kept(added.trial) = {{}, 0, !is_new, !is_new};
   if (!is_new) mark_dirty(added.trial, open(added.trial));
 }
@@ -141,13 +142,13 @@ void remove_broken_writes(const fs::path& file) {
 
 }  // namespace
 
-void TrialLog::write_params(TrialNumber trial, const Packed& config, bool is_new) {
+void TrialLog::write_params(TrialNumber trial, const Packed& config) {
   std::string text;
   PackReader in(config.bytes);
   append_packed_json(text, in);
   text += '\n';
   const fs::path params = trial_directory(trial) / "params.json";
-  if (is_new) return AppendFile(params, true).write(text);
+  if (!fs::exists(params)) return AppendFile(params, true).write(text);
   if (file_holds(params, text)) return;
   remove_broken_writes(params);
   ReplacedFile replaced(params);
@@ -157,7 +158,7 @@ void TrialLog::write_params(TrialNumber trial, const Packed& config, bool is_new
 
 // The one before stands in events.jsonl.
 void TrialLog::on(const LoggedConfig& changed) {
-  write_params(changed.trial, changed.config, false);
+  write_params(changed.trial, changed.config);
 }
 
 void TrialLog::on(const LoggedStart& started) {

@@ -108,7 +108,7 @@ class TrialLog {
   void on(const LoggedFailure& failed);
   void on(const LoggedConfig& changed);
 
-  void write_params(TrialNumber trial, const Packed& config, bool is_new);
+  void write_params(TrialNumber trial, const Packed& config);
   Open& open(TrialNumber trial);
   Kept& kept(TrialNumber trial);
   void flush(TrialNumber number, Open& open);

@@ -12,7 +12,7 @@ def print_tables(runs, references, tasks, kind_of):
     tables = collections.defaultdict(lambda: collections.defaultdict(dict))
     for (name, _, task, _, setting), run in runs.items():
         cell = tables[kind_of(tasks[task]), setting][name].setdefault(task, [])
-        cell.append((regrets(run, references[task]), run["suggestion_s"]))
+        cell.append((regrets(run, references[task]), run.get("suggestion_s")))
     for (kind, setting), methods in sorted(tables.items()):
         names = [name for name, task in tasks.items() if kind_of(task) == kind]
         budget = ("%d trials" % setting.trials if setting.trials
@@ -39,11 +39,12 @@ def rows_of(methods, tasks):
     for name in sorted(methods, key=lambda n: (n not in whole, statistics.mean(ends.get(n, [0])))):
         cells = methods[name]
         texts = [mean_text(cells, i) for i in range(len(FRACTIONS))]
-        seconds = statistics.median(s for runs in cells.values() for _, s in runs)
+        timed = [s for runs in cells.values() for _, s in runs if s is not None]
         yield [name if name in whole else "%s (%d tasks only)" % (name, len(cells)),
                "%d" % sum(map(len, cells.values())), *texts,
                " ".join("%.1f" % rank[name] for rank in ranks) if name in whole else "",
-               "%.2g" % p_values[name] if name in p_values else "", time_text(seconds)]
+               "%.2g" % p_values[name] if name in p_values else "",
+               time_text(statistics.median(timed)) if timed else ""]
 
 
 def tested_against(ends):

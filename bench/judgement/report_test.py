@@ -35,6 +35,13 @@ class Test(unittest.TestCase):
         self.assertEqual(rows["peer: d (1 tasks only)"]["ranks"], "")
         self.assertEqual(rows["tune: a"]["a suggestion"], "2 ms")
 
+    def test_the_time_of_a_suggestion_is_that_of_the_runs_that_have_one(self):
+        some, none = cells(.1, .2), cells(.3, .4)
+        some["task 1"] = [([.2] * 3, None)]
+        none = {task: [(regret, None) for regret, _ in runs] for task, runs in none.items()}
+        _, first, second = report.rows_of({"a": some, "b": none}, ["task 0", "task 1"])
+        self.assertEqual((first[-1], second[-1]), ("2 ms", ""))
+
     def test_others_are_tested_against_the_default_where_it_is(self):
         self.assertEqual(report.tested_against({"tune: a": [.1], "tune: b": [.2], "p": [0]}), "tune: a")
         self.assertEqual(report.tested_against({"tune: a": [.1], "tune: auto": [.2]}), "tune: auto")

@@ -46,14 +46,15 @@ class Run:
         trial, config, until = found
         if config is not None:
             self.begun += 1
-            self.trials[trial] = [*self.task.curve(config), 0]
+            self.trials[trial] = [self.task.curve(config), 0]
         self.launches += 1
         self.run(now, trial, until, self.job["start_cost"])
         return True
 
     def run(self, now, trial, until, start_cost):
-        values, seconds, at = self.trials[trial]
-        assert at < until <= len(values), "trial %s is at step %d, asked for %d" % (trial, at, until)
+        curve, at = self.trials[trial]
+        assert at < until <= self.task.steps, "trial %s is at step %d, asked for %d" % (trial, at, until)
+        _, seconds = curve.through(until)
         takes = sum(seconds[at:until]) + start_cost * seconds[at]
         self.number += 1
         heapq.heappush(self.queue, (now + takes, self.number, trial, at, until))
@@ -71,8 +72,8 @@ class Run:
             if now > budget:
                 now = budget
                 break
-            values = self.trials[trial][0]
-            self.trials[trial][2] = until
+            values, _ = self.trials[trial][0].through(until)
+            self.trials[trial][1] = until
             self.count(now, trial, values[at:until])
             further = self.timed(self.peer.result, trial, until, values[until - 1])
             if further is not None:

@@ -8,6 +8,16 @@ import clock
 from tasks import WORST
 
 
+class Whole:
+    """A curve."""
+
+    def __init__(self, *steps):
+        self.steps = steps
+
+    def through(self, _):
+        return self.steps
+
+
 class Line:
     """Reports x * step; each step takes a second."""
 
@@ -15,7 +25,7 @@ class Line:
         self.steps, self.signs, self.sign, self.trials = steps, [sign], sign, float("inf")
 
     def curve(self, x):
-        return [self.sign * x * step for step in range(1, self.steps + 1)], [1.0] * self.steps
+        return Whole([self.sign * x * step for step in range(1, self.steps + 1)], [1.0] * self.steps)
 
 
 class Grid:
@@ -73,8 +83,8 @@ class Test(unittest.TestCase):
                 self.signs = [1, -1]
 
             def curve(self, x):
-                values, seconds = super().curve(x)
-                return [[v, WORST if v == 6 else v] for v in values], seconds
+                values, seconds = super().curve(x).through(3)
+                return Whole([[v, WORST if v == 6 else v] for v in values], seconds)
 
         class List(Grid):
             def result(self, trial, step, value):

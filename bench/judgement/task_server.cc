@@ -3,12 +3,15 @@
 //
 //   bench_judgement_tasks DIR
 //
-// One JSON object a line in, one out. {"do": "list"} gives the tasks; {"do": "curves", "task":
-// NAME, "metrics": [NAME...], "configs": [...]} one curve a configuration, in order: for each
-// metric its values, and the time of each step; {"do": "ends", "metric": NAME, ...} only the last
-// value and the time of the whole; {"do":
-// "reference", "mode": "max", ...} what tune itself measures regret by. {"do": "restart"} lets a
-// table give all of its rows again. A question that makes no sense ends the program.
+// One JSON object a line in, one out. {"do": "list"} gives the tasks; {"do": "curve", "task": NAME,
+// "metrics": [NAME...], "config": {...}, "through": STEP} the first steps of a curve: its number,
+// for each metric its values, and the time of each step; {"do": "further", "curve": NUMBER,
+// "metrics": [NAME...]} the others, once; {"do": "ends", "task": NAME, "metric": NAME, "configs":
+// [...]} only the last value and the time of whole curves, in order; {"do": "reference", "task":
+// NAME, "metric": NAME, "mode": "max"} what tune itself measures regret by. {"do": "restart"} lets
+// a table give all of its rows again. A question that makes no sense ends the program.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -60,13 +63,15 @@ class Server {
     }
     if (what == "restart") {
       given_.clear();
+      begun_.clear();
       return Value::make_map();
     }
+    if (what == "further") return further(question);
     const auto name = question.get<std::string>("task");
     for (const auto& task : tasks_) {
       if (task->name() != name) continue;
       if (what == "reference") return reference(*task, question);
-      return what == "ends" ? ends(*task, question) : curves(*task, question);
+      return what == "ends" ? ends(*task, question) : curve(*task, question);
     }
     throw Error(ErrorCode::kBadInput, fmt::format("there is no task {}", name));
   }
@@ -85,29 +90,47 @@ class Server {
     }
     return Value::make_list(std::move(all));
   }
-  Value curves(const Task& task, const Value& question) {
+  Value curve(const Task& task, const Value& question) {
+    Begun begun{&task, task.begin(question.get<Config>("config"), given_[task.name()])};
+    const std::uint64_t length = begun.curve->length();
+    Value answer = steps(begun, question, std::min(question.get<std::uint64_t>("through"), length));
+    answer.set("curve", next_);
+    if (begun.told < length) begun_.emplace(next_, std::move(begun));
+    ++next_;
+    return answer;
+  }
+  Value further(const Value& question) {
+    const auto found = begun_.extract(question.get<std::uint64_t>("curve"));
+    if (found.empty()) throw Error(ErrorCode::kBadInput, "no steps of this curve are left");
+    return steps(found.mapped(), question, found.mapped().curve->length());
+  }
+
+  // Of which more steps may be asked for.
+  struct Begun {
+    const Task* task;
+    std::unique_ptr<Curve> curve;
+    std::uint64_t told = 0;  // steps
+  };
+  // Those that were not told yet, through the last one.
+  static Value steps(Begun& begun, const Value& question, std::uint64_t last) {
     std::vector<std::size_t> metrics;
     for (const auto& name : question.get<std::vector<std::string>>("metrics")) {
-      metrics.push_back(find_metric(task, name));
+      metrics.push_back(find_metric(*begun.task, name));
     }
-    Value::List all;
-    for (const Config& config : question.get<std::vector<Config>>("configs")) {
-      const auto curve = task.begin(config, given_[task.name()]);
-      std::vector<std::vector<double>> values(metrics.size());
-      Value::List seconds;
-      for (std::uint64_t step = 1; step <= curve->length(); ++step) {
-        const std::span<const double> told = curve->values(step);
-        for (std::size_t i = 0; i < metrics.size(); ++i) values[i].push_back(told[metrics[i]]);
-        seconds.emplace_back(curve->seconds(step));
-      }
-      all.push_back({{"values", Value(values)},
-                     {"seconds", Value::make_list(std::move(seconds))}});
+    std::vector<std::vector<double>> values(metrics.size());
+    Value::List seconds;
+    while (begun.told < last) {
+      const std::span<const double> told = begun.curve->values(++begun.told);
+      for (std::size_t i = 0; i < metrics.size(); ++i) values[i].push_back(told[metrics[i]]);
+      seconds.emplace_back(begun.curve->seconds(begun.told));
     }
-    return Value::make_list(std::move(all));
+    return {{"values", Value(values)}, {"seconds", Value::make_list(std::move(seconds))}};
   }
 
   std::vector<std::unique_ptr<Task>> tasks_;
   std::map<std::string, Task::Given> given_;
+  std::map<std::uint64_t, Begun> begun_;
+  std::uint64_t next_ = 0;
 };
 
 int run(const std::string& directory) {

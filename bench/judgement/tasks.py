@@ -6,6 +6,7 @@ import os
 import subprocess
 
 WORST = -1e9  # a value that is not a number
+SEEN_FIRST = 27  # steps of a curve: rungs of the first trials of halving
 
 
 class Parameter:
@@ -65,12 +66,7 @@ class Task:
         return self.server.ask({"do": what, "task": self.name, **more})
 
     def curve(self, config):
-        """Values, where more is better, and the seconds of each step; of several objectives a list
-        each step."""
-        found, = self.ask("curves", metrics=self.metrics, configs=[config])
-        curves = [[max(sign * v, WORST) if isinstance(v, (int, float)) else WORST for v in values]
-                  for sign, values in zip(self.signs, found["values"])]
-        return curves[0] if len(curves) == 1 else list(map(list, zip(*curves))), found["seconds"]
+        return Curve(self, config)
 
     def reference(self, metric=None):
         """tune's own."""
@@ -80,6 +76,30 @@ class Task:
     def ends(self, configs):
         """Last value, as it is, and time of whole trainings."""
         return self.ask("ends", metric=self.metric, configs=configs)
+
+
+class Curve:
+    """Few trials of a search see all of it, and what is not asked for need not be computed."""
+
+    def __init__(self, task, config):
+        self.task, self.values, self.seconds = task, [], []
+        self.number = self.add(task.ask("curve", metrics=task.metrics, config=config,
+                                        through=SEEN_FIRST))["curve"]
+
+    def through(self, step):
+        """Values, where more is better, and the seconds of each step, at least as far as this one; of
+        several objectives a list each step."""
+        if step > len(self.values):
+            self.add(self.task.server.ask({"do": "further", "curve": self.number,
+                                           "metrics": self.task.metrics}))
+        return self.values, self.seconds
+
+    def add(self, found):
+        curves = [[max(sign * v, WORST) if isinstance(v, (int, float)) else WORST for v in values]
+                  for sign, values in zip(self.task.signs, found["values"])]
+        self.values += curves[0] if len(curves) == 1 else map(list, zip(*curves))
+        self.seconds += found["seconds"]
+        return found
 
 
 class Server:

@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/refusal.h"
+#include "file_calls.h"
+#include "skip.h"
 #include "tune/results/file_logger.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/story.h"
@@ -225,6 +228,27 @@ TEST_CASE("what drivers left that were killed while they wrote params.json is wr
   again.flush();
   CHECK(read_file(directory / "params.json") == whole);
   CHECK_FALSE(std::filesystem::exists(directory / "params.json.tmp-12"));
+}
+
+TEST_CASE("a worker that is first to make a trial's folder does not delay its params.json") {
+  const Story story;  // its folder
+  std::filesystem::create_directory(story.directory(Trial{}));
+  std::set<std::string> renamed;
+  const auto log = [&] {
+    Story logged(story_spec(), &story);
+    logged.join();
+    logged.add();
+    logged.flush();
+  };
+  const auto note = [&](const testing::FileCall& call) {
+    if (call.kind == testing::FileCall::Kind::kRename) renamed.insert(call.target.filename());
+    return true;
+  };
+  if (testing::watch_file_calls_of(log, story.path(), note) == testing::Watched::kNotTraced) {
+    return testing::skip("processes may not be traced here");
+  }
+  CHECK_HAS(read_file(story.directory(Trial{}) / "params.json"), "\"lr\":0.5");
+  CHECK_FALSE(renamed.contains("params.json"));  // which it was, without a flush
 }
 
 }  // namespace

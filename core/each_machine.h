@@ -5,7 +5,7 @@
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TUNE_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
-// One of several functions of this name, for those whose code differs. Without it there is one.
+// Marks one of several functions of a name, whose code differs. Missing where one is enough.
 #define TUNE_FOR_MACHINE(set) __attribute__((target(set)))
 #else
 #define TUNE_FOR_EACH_MACHINE

@@ -230,7 +230,7 @@ TEST_CASE("what drivers left that were killed while they wrote params.json is wr
   CHECK_FALSE(std::filesystem::exists(directory / "params.json.tmp-12"));
 }
 
-TEST_CASE("a worker that is first to make a trial's folder does not delay its params.json") {
+TEST_CASE("params.json is written in its place where a worker made the trial's folder first") {
   const Story story;  // its folder
   std::filesystem::create_directory(story.directory(Trial{}));
   std::set<std::string> renamed;

@@ -203,6 +203,23 @@ TEST_CASE("results that are none, NaN and reports after the end do not disturb o
   }
 }
 
+TEST_CASE("a function whose trial ends without one of the metrics is told of it") {
+  if (!has_python()) return;
+  Sandbox box;
+  box.write("train.py",
+            "import tune\n\ndef train(config):\n    x = config['x']\n    tune.report(y=x)\n"
+            "    tune.report(y=x, ms=3) if x < 3 else tune.report(y=x)\n");
+  box.write("sweep.yaml",
+            "python: train.py:train\ninterpreter: " + test_python() +
+                "\nconfig: {x: {grid_search: [1, 2, 3, 4]}}\nmax_concurrent_trials: 1\n"
+                "objectives: [{metric: y}, {metric: ms, mode: min}]\n");
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK_HAS(run.err, "'ms' is not a number of the last result of trial 2; a result that lacks");
+  CHECK_FALSE(testing::has(run.err, "last result of trial 3"));
+}
+
 TEST_CASE("a killed zygote costs no running trial") {
   if (!has_python()) return;
   Sandbox box;

@@ -1,6 +1,7 @@
 #include "tune/control/key_watch.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -20,36 +21,48 @@ void erase_numbers(std::vector<std::string>& paths, const Reported& report) {
                 [&](const auto& path) { return ResultView(report).number(path).has_value(); });
 }
 
+// A function comes to its end after its last result, which does not know that it is the last.
+bool has_just_completed(const TrialChanged& changed) {
+  const Trial& trial = changed.trial;
+  return changed.former && trial.status == TrialStatus::kTerminated && !trial.was_stopped &&
+         trial.last;
+}
+
 }  // namespace
 
 KeyWatch::KeyWatch(std::vector<std::string> expected, std::vector<std::string> metrics)
     : missing_(std::move(expected)), metrics_(std::move(metrics)) {
   std::erase_if(missing_, [](const std::string& path) { return path.empty(); });
-  done_ = missing_.empty();
 }
 
 std::string KeyWatch::record(const Record& record) {
-  const auto* result = std::get_if<ResultRecorded>(&record);
-  if (result == nullptr) return {};
-  if (done_) return last_of(*result);
-  erase_numbers(missing_, result->report);
-  done_ = missing_.empty();
-  if (done_ || (++results_ < kPatience && !result->done)) return last_of(*result);
-  done_ = true;
-  if (std::ranges::find_first_of(missing_, metrics_) != missing_.end()) metrics_.clear();
-  return missing_keys(missing_, result->report);
+  if (const auto* result = std::get_if<ResultRecorded>(&record)) {
+    erase_numbers(missing_, result->report);
+    ++results_;
+    return look_at(result->trial, result->report, result->done);
+  }
+  const auto* changed = std::get_if<TrialChanged>(&record);
+  if (changed == nullptr || !has_just_completed(*changed)) return {};
+  return look_at(changed->trial, *changed->trial.last, true);
 }
 
-std::string KeyWatch::last_of(const ResultRecorded& result) {
-  if (!result.done || metrics_.empty()) return {};
+std::string KeyWatch::look_at(const Trial& trial, const Reported& report, bool is_last) {
+  if (!missing_.empty() && (results_ >= kPatience || is_last)) {
+    if (std::ranges::find_first_of(missing_, metrics_) != missing_.end()) metrics_.clear();
+    return missing_keys(std::exchange(missing_, {}), report);
+  }
+  return is_last ? last_of(trial, report) : std::string();
+}
+
+std::string KeyWatch::last_of(const Trial& trial, const Reported& report) {
   std::vector<std::string> lacking = metrics_;
-  erase_numbers(lacking, result.report);
+  erase_numbers(lacking, report);
   if (lacking.empty()) return {};
   metrics_.clear();
   std::string text;
   for (const std::string& path : lacking) {
     text += fmt::format("{}'{}' is not a number of the last result of trial {}",
-                        text.empty() ? "" : "; ", path, result.trial.number.value);
+                        text.empty() ? "" : "; ", path, trial.number.value);
   }
   return text;
 }

@@ -24,12 +24,12 @@ class KeyWatch {
   std::string record(const Record& record);
 
  private:
-  std::string last_of(const ResultRecorded& result);
+  std::string look_at(const Trial& trial, const Reported& report, bool is_last);
+  std::string last_of(const Trial& trial, const Reported& report);
 
-  std::vector<std::string> missing_;
+  std::vector<std::string> missing_;  // empty: nothing more is to be said of them
   std::vector<std::string> metrics_;  // empty: nothing more is to be said of them
   std::uint64_t results_ = 0;
-  bool done_ = false;
 };
 
 }  // namespace tune

@@ -53,6 +53,40 @@ TEST_CASE("of several metrics one that a trial's last result lacks is told once"
   CHECK(record(3, {{"acc", 1}}, true).empty());
 }
 
+TEST_CASE("a trial that ends after its last result, as functions do, has had its last result") {
+  const auto said_at_end = [](const Trial& trial, std::optional<TrialStatus> former) {
+    KeyWatch watch({"acc"}, {"acc", "lat"});
+    return watch.record(TrialChanged{trial, former});
+  };
+  Trial trial;
+  trial.status = TrialStatus::kTerminated;
+  CHECK(said_at_end(trial, TrialStatus::kPending).empty());  // it never ran
+  trial.last.emplace().result = pack(Result{{"loss", 0.5}});
+  CHECK(said_at_end(trial, TrialStatus::kRunning) ==
+        "'acc' is in no result so far; results have: loss");
+  trial.last->result = pack(Result{{"acc", "high"}});
+  CHECK(said_at_end(trial, TrialStatus::kRunning) ==
+        "'acc' is the text 'high', expected a number; results have: acc");
+  CHECK(said_at_end(trial, {}).empty());  // no end: its checkpoints have changed
+  trial.was_stopped = true;               // a later result would have had it, maybe
+  CHECK(said_at_end(trial, TrialStatus::kRunning).empty());
+  trial.was_stopped = false;
+  trial.status = TrialStatus::kError;
+  CHECK(said_at_end(trial, TrialStatus::kRunning).empty());
+
+  KeyWatch watch({"acc", "lat"}, {"acc", "lat"});
+  trial.status = TrialStatus::kTerminated;
+  trial.number = {3};
+  trial.last->result = pack(Result{{"acc", 1}});
+  const Trial whole;
+  Reported both;
+  both.result = pack(Result{{"acc", 1}, {"lat", 2}});
+  CHECK(watch.record(ResultRecorded{whole, both, false}).empty());
+  CHECK(watch.record(TrialChanged{trial, TrialStatus::kRunning}) ==
+        "'lat' is not a number of the last result of trial 3");
+  CHECK(watch.record(TrialChanged{trial, TrialStatus::kRunning}).empty());
+}
+
 TEST_CASE("a metric that is in no result is not told again at a trial's end") {
   KeyWatch watch({"acc", "lat"}, {"acc", "lat"});
   const Trial trial;

@@ -351,9 +351,11 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
 void SpecCheck::check_replacing() {
   const SchedulerSpec& scheduler = options_.scheduler;
   if (scheduler.changed_parameters().empty()) return;
-  const std::string path = scheduler.name().empty()
-                               ? "scheduler"
-                               : fmt::format("scheduler/{}/hyperparam_mutations", scheduler.name());
+  const std::string path =
+      scheduler.name().empty()
+          ? "scheduler"
+          : fmt::format("scheduler/{}/{}", scheduler.name(),
+                        scheduler.name() == "pb2" ? "hyperparam_bounds" : "hyperparam_mutations");
   if (options_.num_samples == -1) {
     complain("num_samples",
              "-1 has no end, and this scheduler trains all trials at the same time: "

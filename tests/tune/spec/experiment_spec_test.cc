@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/refusal.h"
+#include "tune/search/pb2/pb2.h"
 #include "tune/search/pbt/pbt.h"
 #include "tune/spec/experiment_identity.h"
 
@@ -532,6 +533,11 @@ TEST_CASE("pbt changes parameters that the configuration has, of a population of
         "parameters of the configuration\n"
         "scheduler/pbt/hyperparam_mutations: model/act is not in config: name parameters of the "
         "configuration\n");
+
+  options.scheduler = pb2({.hyperparam_bounds = {{"lrr", uniform(0, 1)}}});
+  CHECK(told(make(options).complaints) ==
+        "scheduler/pb2/hyperparam_bounds: lrr is not in config (did you mean 'lr'?): name "
+        "parameters of the configuration\n");
 
   pbt_options.hyperparam_mutations = {{"lr", uniform(0, 1)}};
   options.scheduler = pbt(pbt_options);

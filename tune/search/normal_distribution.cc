@@ -65,6 +65,13 @@ double normal_cdf(double z) {
   return 0.5 * std::erfc(-z / std::numbers::sqrt2);
 }
 
+double log_normal_cdf(double z) {
+  if (z > -30) return std::log(normal_cdf(z));
+  const double q = 1 / (z * z);
+  return -0.5 * z * z - std::log(-z * std::sqrt(2 * std::numbers::pi)) +
+         std::log1p(-q * (1 - 3 * q * (1 - 5 * q)));
+}
+
 double normal_quantile(double probability) {
   const double from_middle = probability - 0.5;
   if (std::abs(from_middle) <= 0.425) {

@@ -25,6 +25,18 @@ TEST_CASE("the share below a quantile is the one asked for") {
   }
 }
 
+// By mpmath 1.3 with 60 digits.
+TEST_CASE("the logarithm of a share goes on where the share itself is 0") {
+  CHECK(log_normal_cdf(2) == doctest::Approx(-0.023012909328963488).epsilon(1e-14));
+  CHECK(log_normal_cdf(-1) == doctest::Approx(-1.8410216450092635).epsilon(1e-14));
+  CHECK(log_normal_cdf(-20) == doctest::Approx(-203.91715537109726).epsilon(1e-14));
+  CHECK(log_normal_cdf(-30) == doctest::Approx(-454.3212439563432).epsilon(1e-11));
+  CHECK(log_normal_cdf(-40) == doctest::Approx(-804.60844201375379).epsilon(1e-11));
+  CHECK(log_normal_cdf(-1000) == doctest::Approx(-500007.82669481218).epsilon(1e-11));
+  const double before = log_normal_cdf(std::nextafter(-30, 0));
+  CHECK(before == doctest::Approx(log_normal_cdf(-30)).epsilon(1e-11));
+}
+
 TEST_CASE("the density is the slope of the share") {
   for (double z = -4; z <= 4; z += 0.37) {
     const double slope = (normal_cdf(z + 1e-5) - normal_cdf(z - 1e-5)) / 2e-5;

@@ -168,6 +168,21 @@ TEST_CASE("while no trial keeps the constraints gp looks for one that does") {
   CHECK(found == 3);
 }
 
+TEST_CASE("where nothing keeps a constraint gp goes to what breaks it least") {
+  // Nothing comes nearer than .5, and all values are exact: models are sure of it.
+  const auto numbers = [](const Config& config) -> MeritNumbers {
+    return {config.get<double>("x1"), -0.5 - config.get<double>("x0")};
+  };
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    SeveralSwept swept(cube(2), numbers, seed, kConstrained);
+    swept.live(gp::GpProposer({.random_share = 0}), 30);
+    const auto& trials = swept.known().trials();
+    for (std::size_t i = trials.size() - 10; i < trials.size(); ++i) {
+      CHECK(trials[i].point[0] < 0.2);
+    }
+  }
+}
+
 TEST_CASE("gp's proposals for several objectives follow from the question alone") {
   const gp::GpProposer proposer({});
   SeveralSwept one(cube(3), two_bowls, 5);

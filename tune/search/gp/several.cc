@@ -25,9 +25,9 @@ namespace tune::search::gp {
 namespace {
 
 constexpr double kAugmentation = 0.05;
-constexpr std::size_t kPairs = 16;        // of draws, each with its opposite
-constexpr double kSmoothing = 0.02;       // of an improvement, in standard deviations of targets
-constexpr double kLowestChance = 1e-300;  // that constraints are kept
+constexpr std::size_t kPairs = 16;   // of draws, each with its opposite
+constexpr double kSmoothing = 0.02;  // of an improvement, in standard deviations of targets
+constexpr double kLogNearer = -14;   // what it counts that a constraint is broken less
 constexpr double kWorst = -std::numeric_limits<double>::infinity();
 
 double number_of(const Observation& observation, std::size_t number) {
@@ -53,6 +53,10 @@ std::vector<double> all_of_number(const std::vector<Observation>& observations,
 double log_softplus(double x) {
   if (x < -30) return x;
   return std::log(x > 30 ? x : std::log1p(std::exp(x)));
+}
+
+double log_sum(double a, double b) {
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
 double log_mean_exp(const std::vector<double>& values) {
@@ -198,6 +202,7 @@ class SeveralModel {
   struct Constraint {
     Model model;
     double bound;
+    std::optional<double> nearest;  // while no trial keeps all: of the one that breaks them least
   };
   // What one proposal is to be good for.
   struct Aim {
@@ -241,7 +246,13 @@ class SeveralModel {
     const MarginTargets margins =
         margin_targets(all_of_number(question.known.observations, number));
     auto model = fitted_to(question, number, margins.targets, random);
-    if (model) constraints_.push_back({std::move(*model), margins.bound});
+    if (!model) return;
+    constraints_.push_back({std::move(*model), margins.bound, {}});
+    const auto least = std::ranges::min_element(violations_);
+    if (*least > 0) {
+      constraints_.back().nearest =
+          margins.targets[static_cast<std::size_t>(least - violations_.begin())];
+    }
   }
 
   std::vector<double> targets_at(std::size_t observation) const {
@@ -314,7 +325,7 @@ class SeveralModel {
       all[i] = {spread.mean, spread.standard_deviation, aim.best ? spread.log_improvement : 0};
     }
     for (std::size_t i = 0; i < constraints_.size(); ++i) {
-      add_chances(predictions[goals + i], constraints_[i].bound, all);
+      add_chances(predictions[goals + i], constraints_[i], all);
     }
     return all;
   }
@@ -335,12 +346,19 @@ class SeveralModel {
     return mixed(by_draw);
   }
 
-  // That a constraint is kept, given the predictions of its margins.
-  static void add_chances(const Prediction& margins, double bound, std::vector<Expectation>& all) {
+  // That a constraint is kept, given the predictions of its margins. Where no trial keeps all and
+  // the model is sure that no place does, the least broken is looked for.
+  static void add_chances(const Prediction& margins, const Constraint& constraint,
+                          std::vector<Expectation>& all) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto at = static_cast<Eigen::Index>(i);
-      const double z = (margins.mean[at] - bound) / margins.standard_deviation[at];
-      all[i].acquisition += std::log(std::max(normal_cdf(z), kLowestChance));
+      const double mean = margins.mean[static_cast<Eigen::Index>(i)];
+      const double deviation = margins.standard_deviation[static_cast<Eigen::Index>(i)];
+      double chance = log_normal_cdf((mean - constraint.bound) / deviation);
+      if (constraint.nearest) {
+        const double nearer = log_expected_improvement(mean, deviation, *constraint.nearest);
+        chance = log_sum(chance, kLogNearer + nearer);
+      }
+      all[i].acquisition += chance;
     }
   }
 

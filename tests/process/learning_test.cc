@@ -81,6 +81,13 @@ TEST_CASE("validate prints what gp begins with, and says so") {
   CHECK(lines_of(told.out).size() == 3);
   CHECK_HAS(told.err,
             "searcher gp: such configurations come first; later ones follow from results");
+  CHECK(box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"}).code == 0);
+  const std::vector<std::string> trials = proposed(box, "trial");
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string trial = parse_json(trials.at(i), "a name").string();
+    const std::string params = box.read("results/s/" + trial + "/params.json");
+    CHECK(parse_json(params, "params.json").dump() == lines_of(told.out)[i]);
+  }
   const Finished summed = box.tune({"validate", "sweep.yaml"});
   CHECK_HAS(summed.out, ", searcher gp");
   // Of a sequence all configurations are as printed.

@@ -236,14 +236,49 @@ void add_neighbour_values(std::vector<Proposal>& proposals, const History& known
   }
 }
 
+// So many first proposals of the question are part of what the sweep begins with.
+std::size_t begun_with(const ProposerQuestion& question, std::size_t start_up) {
+  if (question.proposed >= start_up) return 0;
+  const auto has_result = [](const KnownTrial& trial) { return trial.newest.has_value(); };
+  const auto results = std::ranges::count_if(question.known.trials(), has_result);
+  if (static_cast<std::size_t>(results) >= start_up) return 0;
+  return std::min<std::size_t>(question.count, start_up - question.proposed);
+}
+
 }  // namespace
+
+// What a sweep begins with is asked for one by one, so that it is the same with any number of
+// places.
+ProposerAnswer ModelSearcher::proposed(const Asked& asked) {
+  const auto& [proposer, encoding, whole, objective, name] = asked;
+  const auto ask = [&](const ProposerQuestion& question) {
+    RandomStream random(objective.seed, name, question.proposed);
+    return proposer->propose(question, *encoding, random);
+  };
+  const std::size_t singly = whole.count > 1 ? begun_with(whole, proposer->start_up()) : 0;
+  if (singly == 0) return ask(whole);
+  ProposerAnswer all{{}, whole.state};
+  ProposerQuestion question = whole;
+  while (all.proposals.size() < whole.count) {
+    question.count = all.proposals.size() < singly ? 1 : whole.count - singly;
+    ProposerAnswer answer = ask(question);
+    const bool is_usable = fault_of(answer, question.count, *encoding).empty();
+    for (Proposal& proposal : answer.proposals) {
+      if (is_usable) question.known.add_proposed(proposal.point);
+      all.proposals.push_back(std::move(proposal));
+    }
+    all.state = question.state = std::move(answer.state);
+    question.proposed += question.count;
+    if (!is_usable) break;  // so that the whole is not
+  }
+  return all;
+}
 
 ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
   const auto& [proposer, encoding, question, objective, name] = asked;
-  RandomStream random(objective.seed, name, question.proposed);
   std::string why;
   try {
-    ProposerAnswer answer = proposer->propose(question, *encoding, random);
+    ProposerAnswer answer = proposed(asked);
     why = fault_of(answer, question.count, *encoding);
     if (why.empty()) {
       add_neighbour_values(answer.proposals, question.known, goals_of(objective));
@@ -252,6 +287,7 @@ ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
   } catch (const std::exception& error) {
     why = error.what();
   }
+  RandomStream random(objective.seed, name, question.proposed);
   return {drawn_instead(question, *encoding, random, why), {question.state}};
 }
 

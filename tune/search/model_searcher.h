@@ -2,9 +2,10 @@
 // It keeps the encoding of the space, the history of trials, what was proposed and has not begun,
 // and the random streams; the proposer makes proposals of these. See Searcher for how it is asked.
 //
-// The n-th answer is drawn by the stream for (seed, name, proposals made before it). A proposer
-// that fails costs nothing but its model: what it was to propose is drawn from the space, with the
-// reason in the note.
+// An answer is drawn by the stream for (seed, name, proposals made before it). While fewer results
+// are known than its proposer starts with, each of the first proposals is an answer of its own, so
+// that a sweep begins alike with any number of places. A proposer that fails costs nothing but its
+// model: what it was to propose is drawn from the space, with the reason in the note.
 //
 // Functions of the space (sample_from) run in the thread of a question only when `where` names what
 // they compute.
@@ -75,6 +76,7 @@ class ModelSearcher : public Searcher {
     }
   };
   struct Asked;
+  static ProposerAnswer proposed(const Asked& asked);
   static Answer answer_of(const Asked& asked);
   Answer read(std::string_view answer) const;
 

@@ -60,8 +60,8 @@ class Proposer {
                                  RandomStream& random) const = 0;
   // Whether it learns from results, so that there has to be a metric.
   virtual bool learns() const { return true; }
-  // The number of results there must be before a model is asked; 0: it asks none, or from the
-  // first.
+  // The number of results there must be before a model is asked, and of proposals that a sweep
+  // begins with; 0: it asks no model, or from the first.
   virtual std::size_t start_up() const { return 0; }
 };
 

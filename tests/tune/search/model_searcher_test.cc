@@ -71,6 +71,28 @@ TEST_CASE("gp keeps to what every searcher keeps to") {
   testing::check_searcher([] { return gp().make(); }, setup);
 }
 
+TEST_CASE("a sweep begins alike with any number of places") {
+  const auto begun = [](const SearcherSpec& spec, std::size_t at_once) {
+    const auto searcher = spec.make();
+    searcher->configure(setup_of(20));
+    std::vector<std::string> configs;
+    while (configs.size() < 5) {
+      const std::string answer = searcher->question(at_once)();
+      for (const Config& config : searcher->configurations(answer))
+        configs.push_back(config.dump());
+      searcher->answer(answer);
+    }
+    CHECK(std::set<std::string>(configs.begin(), configs.end()).size() == configs.size());
+    configs.resize(5);
+    return configs;
+  };
+  for (const SearcherSpec& spec : {gp(), tpe(), automatic(), cma_es({.population = 5}), nsga2()}) {
+    const std::vector<std::string> one_by_one = begun(spec, 1);
+    CHECK(begun(spec, 2) == one_by_one);
+    CHECK(begun(spec, 64) == one_by_one);
+  }
+}
+
 TEST_CASE("tpe and cma_es keep to it, too") {
   SearcherSetup setup = setup_of(8, {{{"lr", 0.01}}});
   testing::check_searcher([] { return tpe({.start_up = 3}).make(); }, setup);

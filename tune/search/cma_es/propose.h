@@ -20,6 +20,7 @@
 // - A population of results that are all alike changes nothing, and proposals say so.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -84,6 +85,8 @@ class CmaEsProposer : public Proposer {
   void check(const Encoding& encoding) const override;
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override;
+  // The first population, or its smallest.
+  std::size_t start_up() const override { return std::max<std::size_t>(options_.population, 4); }
 
  private:
   Options options_;

@@ -24,7 +24,8 @@ constexpr const char* kHelp =
     "driver's memory grew to in between (resident, at its peak) by the trials. Bare limit: the\n"
     "bytes of a trial's packed configuration and last result. The same with the searcher gp, of\n"
     "20,000 trials, without the time of its models: all it proposes is drawn; and with tpe, of\n"
-    "5,000.\n\n"
+    "5,000. These search one number; then random search and tpe, of 5,000 trials, and gp with its\n"
+    "models, of 1,000, search 20.\n\n"
     "bench_driver_memory [--tiny] [--runs N]";
 
 // In bytes; 0 once the process is over.
@@ -44,15 +45,23 @@ struct Swept {
   std::uint64_t bytes = 0;  // the driver's memory at its peak
 };
 
+struct Sweep {
+  const char* searcher;
+  std::uint32_t trials;
+  int parameters = 1;  // each a number
+};
+
 // With the table for a terminal and all files, as users run it.
-Swept run_sweep(const Workplace& work, const char* searcher, std::uint32_t trials,
-                const fs::path& storage) {
+Swept run_sweep(const Workplace& work, const Sweep& sweep, const fs::path& storage) {
+  std::string parameters;
+  for (int i = 0; i < sweep.parameters; ++i) {
+    parameters += fmt::format(", parameter_{}: {{loguniform: [1e-4, 1]}}", i);
+  }
   const std::string file = work.write(
-      "sweep.yaml",
-      fmt::format("plugin: {}\ntrainable: empty_steps\nconfig: {{steps: 1, lr: {{loguniform: "
-                  "[1e-4, 1]}}}}\nnum_samples: {}\nmetric: x\nmode: max\nseed: 1\n"
-                  "stop: {{training_iteration: 1}}\nsearcher: {}\n",
-                  TUNE_SYNTHETIC_PLUGIN, trials, searcher));
+      "sweep.yaml", fmt::format("plugin: {}\ntrainable: empty_steps\nconfig: {{steps: 1{}}}\n"
+                                "num_samples: {}\nmetric: x\nmode: max\nseed: 1\n"
+                                "stop: {{training_iteration: 1}}\nsearcher: {}\n",
+                                TUNE_SYNTHETIC_PLUGIN, parameters, sweep.trials, sweep.searcher));
   Swept swept;
   swept.seconds =
       time_program({tune_program(), "run", file, "--name", "s", "--storage", storage}, {},
@@ -71,30 +80,40 @@ double packed_bytes(const fs::path& experiment, std::uint32_t trials) {
                              pack(Value(Config{{"x", trial.last_result().at("x")}})).bytes.size());
 }
 
-void measure(const Setting& setting, const char* searcher, std::uint32_t trials) {
+void measure(const Setting& setting, const Sweep& sweep) {
   const Workplace work(setting);
+  Sweep one = sweep;
+  one.trials = 1;
   double bare = 0;
   double seconds = 0;
   const std::vector<double> bytes =
-      medians(setting.runs, {[&] { return run_sweep(work, searcher, 1, work.fresh("one")).bytes; },
+      medians(setting.runs, {[&] { return run_sweep(work, one, work.fresh("one")).bytes; },
                              [&] {
                                const fs::path storage = work.fresh("results");
-                               const Swept swept = run_sweep(work, searcher, trials, storage);
-                               bare = packed_bytes(storage / "s", trials);
+                               const Swept swept = run_sweep(work, sweep, storage);
+                               bare = packed_bytes(storage / "s", sweep.trials);
                                seconds = swept.seconds;
                                return swept.bytes;
                              }});
   Table table("driver memory");
-  table.bytes(fmt::format("a trial that is over, of {}, searcher {}", trials, searcher),
-              (bytes[1] - bytes[0]) / trials, "its packed values", bare);
+  table.bytes(fmt::format("a trial that is over, of {}, {} parameter{}, searcher {}", sweep.trials,
+                          sweep.parameters, sweep.parameters == 1 ? "" : "s", sweep.searcher),
+              (bytes[1] - bytes[0]) / sweep.trials, "its packed values", bare);
   table.note(fmt::format("({:.1f} MiB with one trial, {:.1f} MiB with {}; {:.0f} trials/s)",
-                         bytes[0] / kMiB, bytes[1] / kMiB, trials, trials / seconds));
+                         bytes[0] / kMiB, bytes[1] / kMiB, sweep.trials, sweep.trials / seconds));
 }
 
 void measure(const Setting& setting) {
-  measure(setting, "basic_variant", setting.tiny ? 100 : 100'000);
-  measure(setting, "{gp: {random_share: 1}}", setting.tiny ? 100 : 20'000);
-  measure(setting, "tpe", setting.tiny ? 100 : 5'000);
+  const Sweep sweeps[] = {{"basic_variant", 100'000},
+                          {"{gp: {random_share: 1}}", 20'000},
+                          {"tpe", 5'000},
+                          {"basic_variant", 5'000, 20},
+                          {"tpe", 5'000, 20},
+                          {"gp", 1'000, 20}};
+  for (Sweep sweep : sweeps) {
+    if (setting.tiny) sweep.trials = 50;
+    measure(setting, sweep);
+  }
 }
 
 }  // namespace

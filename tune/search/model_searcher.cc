@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -248,7 +249,7 @@ std::size_t begun_with(const ProposerQuestion& question, std::size_t start_up) {
 }  // namespace
 
 // What a sweep begins with is asked for one by one, so that it is the same with any number of
-// places.
+// places. Throws what the proposer throws, or std::runtime_error with the fault of an answer.
 ProposerAnswer ModelSearcher::proposed(const Asked& asked) {
   const auto& [proposer, encoding, whole, objective, name] = asked;
   const auto ask = [&](const ProposerQuestion& question) {
@@ -262,14 +263,14 @@ ProposerAnswer ModelSearcher::proposed(const Asked& asked) {
   while (all.proposals.size() < whole.count) {
     question.count = all.proposals.size() < singly ? 1 : whole.count - singly;
     ProposerAnswer answer = ask(question);
-    const bool is_usable = fault_of(answer, question.count, *encoding).empty();
+    const std::string fault = fault_of(answer, question.count, *encoding);
+    if (!fault.empty()) throw std::runtime_error(fault);
     for (Proposal& proposal : answer.proposals) {
-      if (is_usable) question.known.add_proposed(proposal.point);
+      question.known.add_proposed(proposal.point);
       all.proposals.push_back(std::move(proposal));
     }
     all.state = question.state = std::move(answer.state);
     question.proposed += question.count;
-    if (!is_usable) break;  // so that the whole is not
   }
   return all;
 }

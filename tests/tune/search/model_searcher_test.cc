@@ -42,9 +42,11 @@ struct Middle : Proposer {
   void check(const Encoding& encoding) const override {
     if (encoding.size() > 2) throw Error(ErrorCode::kBadInput, "config: at most two parameters");
   }
+  std::size_t start_up() const override { return begins_with; }
   bool fails;
   bool gives_one_less;
   double at;  // the last coordinate
+  std::size_t begins_with = 0;
 };
 
 const SearchSpace kSpace = {{"lr", loguniform(1e-4, 1e-1)}, {"act", choice({"relu", "tanh"})}};
@@ -268,6 +270,12 @@ TEST_CASE("a proposal whose numbers failed is drawn, and says so") {
     CHECK(suggest_now(*searcher, TrialNumber{0})->get<double>("lr") < 0.1);
     CHECK(searcher->newest_proposal()->origin == ProposalOrigin::kFallback);
     CHECK_HAS(searcher->newest_proposal()->note, "numbers failed");
+    Middle beginning(false, false, at);
+    beginning.begins_with = 2;  // so that the first are asked for one by one
+    const auto whole = made(setup_of(9), beginning);
+    whole->answer(whole->question(3)());
+    whole->suggest(TrialNumber{0});
+    CHECK_HAS(whole->newest_proposal()->note, "numbers failed");
   }
 }
 
